@@ -1,0 +1,168 @@
+package flexi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+)
+
+// ask is one read in words: what is asked, and how it is counted.
+type ask struct {
+	op     string // for errors
+	kind   string // read or lookup
+	method string
+	path   string // without the ERP's base, with the query
+	body   []byte
+	once   bool // not retried
+	take   func(answer) error
+}
+
+// leastTry is the time a further try must have to be worth its request.
+const leastTry = time.Second
+
+// read asks until take is content with an answer, within one budget of time, tries and tokens. Every try has a
+// connection of its own: on a pooled one net/http would replay reads behind the back of this policy and of the counts.
+func (c *Client) read(ctx context.Context, q ask) error {
+	deadline := c.o.Now().Add(2 * c.o.ReadTimeout)
+	for n := 0; ; n++ {
+		a, err := c.readOnce(ctx, q)
+		if err == nil {
+			if n == 0 {
+				c.bucket.pay()
+			}
+			return nil
+		}
+		if q.once || n+1 >= readAttempts || !worthAnotherTry(err) || ctx.Err() != nil {
+			return err
+		}
+		wait := backoff(n, c.o.Rand)
+		if _, ok := ParseRetryAfter(a.header, c.o.Now()); ok {
+			wait = retryWait(a.header, c.o.Now(), c.o.Rand)
+		}
+		if !c.timeFor(ctx, deadline, wait) || !c.bucket.take(c.o.Now()) {
+			return err
+		}
+		if !sleep(ctx, wait) {
+			return err
+		}
+	}
+}
+
+// timeFor reports whether a try after wait still has time to end. The deadline comes before the number of tries: a
+// server that asks for a long wait is not waited for.
+func (c *Client) timeFor(ctx context.Context, deadline time.Time, wait time.Duration) bool {
+	left := deadline.Sub(c.o.Now())
+	if d, ok := ctx.Deadline(); ok {
+		left = min(left, time.Until(d))
+	}
+	return left >= wait+leastTry
+}
+
+func sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// readOnce is one try. Its error is always an *Error.
+func (c *Client) readOnce(ctx context.Context, q ask) (answer, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, c.o.ReadTimeout, errors.New("the time for the read is over"))
+	defer cancel()
+	start := c.o.Now()
+	a, err := c.roundTrip(ctx, q)
+	if err == nil && a.err == nil {
+		err = readStatus(a)
+		if err == nil {
+			err = q.take(a)
+		}
+	} else if err == nil {
+		err = a.err
+	}
+	e := c.readError(q, a, err)
+	took := c.o.Now().Sub(start)
+	r := Request{
+		Time: start, Kind: c.kind(q.kind), Method: q.method, URL: c.base.Path + q.path, Status: a.status, Outcome: "ok",
+		Sent: a.sent, Received: a.received, Duration: took, Millis: took.Milliseconds(),
+	}
+	if e != nil {
+		r.Outcome, r.Error = e.Outcome.String(), clip(e.Error())
+	}
+	c.observe(r)
+	if e != nil {
+		return a, e
+	}
+	return a, nil
+}
+
+func (c *Client) roundTrip(ctx context.Context, q ask) (answer, error) {
+	cc, g, err := c.dial(ctx)
+	if err != nil {
+		return answer{}, err
+	}
+	defer cc.Close() //nolint:errcheck // one request per connection
+	if d, ok := ctx.Deadline(); ok {
+		_ = g.SetDeadline(d)
+	}
+	g.open(func(bool) error { return nil })
+	req := c.request(ctx, q.method, "", q.body)
+	if req.URL, err = req.URL.Parse(c.base.Path + q.path); err != nil {
+		return answer{}, err
+	}
+	req.Header.Set("Cache-Control", "no-cache")
+	return exchange(cc, g, req, limits{bytes: maxReadAnswer}), nil
+}
+
+// readError makes the error of one try; nil for nil.
+func (c *Client) readError(q ask, a answer, err error) *Error {
+	if err == nil {
+		return nil
+	}
+	e := &Error{Op: q.op, Method: q.method, URL: c.base.Path + q.path, Status: a.status, Outcome: Refused, Err: err}
+	if env, ok := decodeEnvelope(a.body); ok && a.whole {
+		e.Messages = env.all()
+	}
+	switch s := a.status; {
+	case s == 0 && a.sent == 0:
+		e.Outcome = NotSent
+	case s == 401, s == 402, s == 403, s == 404, s == 405, s == 406:
+		e.Outcome = Blocked
+	case s == 408, s == 421, s == 425, s == 429:
+	case s >= 300 && s < 500:
+		e.Outcome = Rejected
+	}
+	return e
+}
+
+// readStatus is nil for an answer that can be looked into.
+func readStatus(a answer) error {
+	if a.status >= 200 && a.status < 300 {
+		return nil
+	}
+	if a.status >= 300 && a.status < 400 {
+		return fmt.Errorf("a redirect to %q, which is not followed", a.header.Get("Location"))
+	}
+	return fmt.Errorf("the ERP answered %d %s", a.status, http.StatusText(a.status))
+}
+
+// worthAnotherTry reports whether the same question may be answered a moment later.
+func worthAnotherTry(err error) bool {
+	var e *Error
+	if !errors.As(err, &e) {
+		return false
+	}
+	var cert *CertError
+	switch {
+	case errors.As(err, &cert), e.Status == http.StatusNotImplemented, e.Status == http.StatusHTTPVersionNotSupported:
+		return false
+	case e.Outcome == NotSent, e.Outcome == Refused:
+		return !errors.Is(err, errAnswerLimit)
+	}
+	return false
+}

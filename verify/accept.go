@@ -1,0 +1,180 @@
+package verify
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"flexid/flexi"
+	"flexid/verify/ledger"
+)
+
+// Accept makes an event durable at its document: after a nil error the message may be acknowledged, and the ledger owns
+// the schedule. Any error means "not known to be durable": deliver the message again, Accept recognises it.
+func (e *Engine) Accept(ctx context.Context, in Event) (Receipt, error) {
+	ev := e.record(in)
+	if in.Key == "" {
+		// It cannot be looked up under any name, so it gets one of its own and stays visible.
+		sum := sha256.Sum256([]byte(in.EventID))
+		in.Key = "unreadable-" + hex.EncodeToString(sum[:6])
+	}
+	row := ledger.Row{
+		Format: ledger.Format, Evidence: in.Evidence, Source: in.Source, Key: in.Key,
+		Ext: flexi.NewExternalID(e.o.Settings.System, in.Source, in.Key),
+	}
+	row.ID = ledger.RowID(e.o.Settings.Company, row.Evidence, row.Ext)
+	receipt := Receipt{Evidence: in.Evidence, Source: in.Source, Key: in.Key}
+
+	if in.Given {
+		claim, err := e.o.Ledger.TakeEventID(ctx, in.EventID, string(ev.Op)+":"+ev.Digest, row.ID, ev.Stream)
+		if err != nil {
+			return receipt, fmt.Errorf("recording event id %q: %w", in.EventID, e.storeError(err))
+		}
+		again := !claim.New && (claim.Ref != ev.Stream)
+		switch {
+		case again && claim.Same:
+			return e.acceptAgain(ctx, receipt, row, ev)
+		case again || !claim.New && !claim.Same:
+			ev.Born = ledger.IDReused
+			ev.Problem = &ledger.Problem{Text: fmt.Sprintf(
+				"event id %q was used before for another document or content: send the change with an event id of its own", in.EventID)}
+		}
+	}
+	return e.append(ctx, receipt, row, ev)
+}
+
+// acceptAgain: the same event with the same document. It costs no write. It is added to the history only where it would
+// not hide what became of the first one.
+func (e *Engine) acceptAgain(ctx context.Context, receipt Receipt, row ledger.Row, ev ledger.Event) (Receipt, error) {
+	have, err := e.o.Ledger.Get(ctx, row.ID)
+	if err != nil && !errors.Is(err, ledger.ErrNoRow) {
+		return receipt, fmt.Errorf("reading %s: %w", receipt.Key, e.storeError(err))
+	}
+	switch {
+	case errors.Is(err, ledger.ErrNoRow):
+		// The first delivery took the event id and never reached the row.
+		return e.append(ctx, receipt, row, ev)
+	case have.State == ledger.Confirmed && have.Head == have.Tail:
+		ev.Born = ledger.Repeated
+		return e.append(ctx, receipt, row, ev)
+	}
+	receipt.State, receipt.Reason, receipt.Again = string(have.State), string(have.Reason), true
+	return receipt, nil
+}
+
+func (e *Engine) append(ctx context.Context, receipt Receipt, row ledger.Row, ev ledger.Event) (Receipt, error) {
+	owned := ""
+	if ev.Born == "" && ev.Op != flexi.Delete && ev.Op != flexi.Storno && ev.Number != "" && pairless(row.Evidence) {
+		// The number is taken in the order of intake, so that a later event that refers to it by code: finds this row.
+		holder, err := e.o.Ledger.TakeNumber(ctx, row.Evidence, ev.Number, row.ID)
+		if err != nil {
+			return receipt, fmt.Errorf("taking number %s: %w", ev.Number, e.storeError(err))
+		}
+		if holder == row.ID {
+			owned = ev.Number
+		}
+	}
+	got, err := e.o.Ledger.Append(ctx, row, ev, func(r *ledger.Row) { e.appended(r, &ev, owned) })
+	if errors.Is(err, ledger.ErrHave) {
+		receipt.Again, err = true, nil
+	}
+	if err != nil {
+		return receipt, fmt.Errorf("appending event %s to %s/%s: %w", ev.EventID, row.Evidence, row.Key, e.storeError(err))
+	}
+	e.arrived(&got)
+	receipt.State, receipt.Reason = string(got.State), string(got.Reason)
+	return receipt, nil
+}
+
+// appended sets what a row says when an event was added to it. An idle row turns to the new event; a busy one goes on.
+func (e *Engine) appended(r *ledger.Row, ev *ledger.Event, owned string) {
+	now := e.o.Now()
+	r.Updated = now
+	if owned != "" && !slices.Contains(r.Numbers, owned) {
+		r.Numbers = append(r.Numbers, owned)
+	}
+	if r.Head == 0 || r.Work == nil || r.Work.Final {
+		r.State, r.Reason, r.Cause, r.Sends = ledger.Queued, "", "", 0
+		r.Due = now
+		describe(r, ev)
+	}
+}
+
+// record turns an event into what the ledger keeps.
+func (e *Engine) record(in Event) ledger.Event {
+	ev := ledger.Event{
+		EventID: in.EventID, Given: in.Given, Op: in.Op, Received: in.Received.UTC(), Subject: in.Subject,
+		Stream: ledger.StreamRef{Stream: in.Stream, Seq: in.Seq, Time: in.StreamTime.UTC()},
+	}
+	if in.Version != "" {
+		ev.Version = &ledger.Version{Text: in.Version}
+	}
+	if in.Problem != "" {
+		sum := sha256.Sum256(in.Raw)
+		ev.Born, ev.Raw, ev.Digest = ledger.Unreadable, in.Raw, hex.EncodeToString(sum[:])
+		ev.Problem = &ledger.Problem{Text: in.Problem}
+		return ev
+	}
+	ev.Body, ev.Digest = in.Body, flexi.Digest(in.Body)
+	if n, ok, err := flexi.NumberOf(in.Evidence, in.Body); ok && err == nil {
+		ev.Number = n.Value
+	}
+	return ev
+}
+
+func (e *Engine) storeError(err error) error {
+	e.noteTrouble(err)
+	return err
+}
+
+// noteTrouble closes the door at once when the ledger is gone, whoever noticed.
+func (e *Engine) noteTrouble(err error) {
+	var missing *ledger.MissingError
+	if errors.As(err, &missing) {
+		e.ledgerTrouble(err)
+	}
+}
+
+// pairless: the evidence's number is one field, so it can be owned before the partner is known at the ERP.
+func pairless(evidence string) bool {
+	_, pair := flexi.NumberField(evidence)
+	return !pair
+}
+
+// describe copies the fields that lists filter by from the shown event.
+func describe(r *ledger.Row, ev *ledger.Event) {
+	var doc map[string]json.RawMessage
+	if ev.Body == nil || json.Unmarshal(ev.Body, &doc) != nil {
+		return
+	}
+	rec := flexi.Record(doc)
+	set := func(to *string, from ...string) {
+		for _, f := range from {
+			if v := rec.Text(f); v != "" {
+				*to = clip(v, 60)
+				return
+			}
+		}
+	}
+	if ev.Number != "" {
+		r.Number = ev.Number
+	}
+	set(&r.Partner, "nazFirmy", "firma")
+	set(&r.Amount, "sumCelkem", "sumCelkemMen", "castka", "sumOsv")
+	set(&r.Currency, "mena")
+	set(&r.Date, "datVyst")
+	if len(r.Date) > 10 {
+		r.Date = r.Date[:10]
+	}
+}
+
+func clip(s string, runes int) string {
+	if r := []rune(s); len(r) > runes {
+		return string(r[:runes]) + "…"
+	}
+	return s
+}

@@ -1,0 +1,311 @@
+package verify
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"flexid/flexi"
+	"flexid/verify/ledger"
+)
+
+// turn is what one step of a document came to.
+type turn struct {
+	again bool      // something changed: take the next step at once
+	at    time.Time // nothing to do before; kept in memory only
+}
+
+func at(t time.Time) turn { return turn{at: t} }
+
+func again() turn { return turn{again: true} }
+
+// mostSteps bounds one visit of a document, so that a fault of ours can never spin.
+const mostSteps = 64
+
+// advance takes a document as far as it goes now. It is the one way for a first send, a redelivery, a restart and a
+// person's resend; the row alone says where it stands. It returns when the document wants attention again.
+func (e *Engine) advance(ctx, work context.Context, id ledger.ID, seen time.Time) time.Time {
+	var row *ledger.Row
+	for range mostSteps {
+		if ctx.Err() != nil {
+			return e.o.Now()
+		}
+		if row == nil {
+			got, err := e.o.Ledger.Get(ctx, id)
+			switch {
+			case errors.Is(err, ledger.ErrNoRow), errors.Is(err, ledger.ErrNewer):
+				return time.Time{}
+			case err != nil:
+				return e.stumble(ctx, "reading a row", id, err)
+			}
+			row = &got
+		}
+		t, err := e.step(ctx, work, row, seen)
+		var conflict *ledger.ConflictError
+		switch {
+		case errors.As(err, &conflict):
+			row = nil // somebody else wrote: what we know is old
+		case err != nil:
+			return e.stumble(ctx, "working on "+row.Evidence+"/"+row.Key, id, err)
+		case t.again:
+		case !t.at.IsZero():
+			return t.at
+		default:
+			return e.due(row)
+		}
+	}
+	return e.o.Now().Add(time.Second)
+}
+
+// stumble logs what hindered a step and tries again soon: nothing is lost, the row is as it was.
+func (e *Engine) stumble(ctx context.Context, doing string, id ledger.ID, err error) time.Time {
+	e.noteTrouble(err)
+	if ctx.Err() == nil {
+		e.o.Log.Warn().Err(err).Str("row", string(id)).Msg(doing)
+	}
+	return e.o.Now().Add(time.Second + time.Duration(e.o.Rand()*float64(4*time.Second)))
+}
+
+// step does the next thing a row wants. Every change of state in it is one compare-and-set.
+func (e *Engine) step(ctx, work context.Context, row *ledger.Row, seen time.Time) (turn, error) {
+	now := e.o.Now()
+
+	// 1. A send that nobody here runs: by an earlier run of ours it is over, by somebody else only after his lease.
+	if row.State == ledger.Sending {
+		if l := row.Lease; l != nil && l.Instance != e.o.Settings.Instance {
+			if free := seen.Add(l.For); now.Before(free) {
+				return at(free), nil
+			}
+		}
+		return again(), e.takeOver(ctx, row)
+	}
+
+	// 2. What the outside has not been told yet.
+	if len(row.Untold) > 0 {
+		return e.tellAll(ctx, row)
+	}
+
+	// 3. The next event of the queue, once the current one is over.
+	if (row.Work == nil || row.Work.Final) && row.Head < row.Tail {
+		if now.Before(row.Quiet) {
+			return at(row.Quiet), nil
+		}
+		if err := e.begin(ctx, row); err != nil {
+			return turn{}, err
+		}
+	}
+
+	// 4. The current event.
+	if w := row.Work; w != nil && !w.Final {
+		switch {
+		case row.State == ledger.Queued:
+			return e.queued(ctx, work, row)
+		case row.State == ledger.Maybe:
+			return e.maybe(ctx, work, row)
+		case row.State == ledger.Parked && row.Reason == ledger.Unknown && !now.Before(row.Due):
+			return e.lookAtUnknown(ctx, row)
+		}
+	}
+
+	// 5. What is owed whatever the state.
+	return e.owed(ctx, row)
+}
+
+// begin makes the next event the current one, in memory: the first compare-and-set that it leads to stores it. The story
+// of the event before goes to its own key first.
+func (e *Engine) begin(ctx context.Context, row *ledger.Row) error {
+	if w := row.Work; w != nil {
+		if err := e.keepStory(ctx, row, w); err != nil {
+			return err
+		}
+	}
+	ev, err := e.o.Ledger.Event(ctx, row.ID, row.Head+1)
+	if err != nil {
+		return fmt.Errorf("reading event %d: %w", row.Head+1, err)
+	}
+	now := e.o.Now()
+	row.Head++
+	row.Work = &ledger.Work{N: row.Head, Op: ev.Op, Begun: now, FirstTry: now}
+	row.State, row.Reason, row.Cause, row.Sends, row.Due = ledger.Queued, "", "", 0, now
+	row.ReadBack = time.Time{} // the new event reads the record anyway
+	describe(row, &ev)
+	return nil
+}
+
+// keepStory writes what became of an event that is over beside its body. Doing it twice is harmless.
+func (e *Engine) keepStory(ctx context.Context, row *ledger.Row, w *ledger.Work) error {
+	ev, err := e.o.Ledger.Event(ctx, row.ID, w.N)
+	if err != nil {
+		return fmt.Errorf("reading event %d: %w", w.N, err)
+	}
+	if ev.State != "" && ev.Story != nil {
+		return nil
+	}
+	story := w.Story
+	ev.State, ev.Reason, ev.Cause, ev.Sends, ev.Story = row.State, row.Reason, row.Cause, row.Sends, &story
+	ev.Done = e.o.Now()
+	if w.End != nil {
+		ev.State, ev.Reason, ev.Cause, ev.Done = w.End.State, w.End.Reason, w.End.Cause, w.End.At
+	}
+	if err := e.o.Ledger.PutEvent(ctx, row.ID, ev); err != nil {
+		return fmt.Errorf("keeping the story of event %d: %w", w.N, err)
+	}
+	return nil
+}
+
+// save stores one row under compare-and-set and tells index and metrics.
+func (e *Engine) save(ctx context.Context, row *ledger.Row) error {
+	row.Updated = e.o.Now()
+	if err := e.o.Ledger.Settle(ctx, []*ledger.Row{row})[0]; err != nil {
+		return fmt.Errorf("storing %s/%s: %w", row.Evidence, row.Key, err)
+	}
+	e.noted(row)
+	return nil
+}
+
+// takeOver turns a send that nobody runs any more into a maybe: it may have reached the ERP, and may still be on its way.
+func (e *Engine) takeOver(ctx context.Context, row *ledger.Row) error {
+	now := e.o.Now()
+	text := "found sending after a restart"
+	if l := row.Lease; l != nil && l.Instance != e.o.Settings.Instance {
+		text = "taken over: its holder gave no sign for " + l.For.String()
+	}
+	if a := lastAttempt(row.Work); a != nil {
+		a.Ended, a.Outcome, a.Speaker, a.Text = now, flexi.Maybe.String(), flexi.NoAnswer.String(), text
+	}
+	e.opened(row, flexi.NoAnswer, now)
+	return e.save(ctx, row)
+}
+
+// opened notes that the last attempt may have committed: settle time and looks start anew.
+func (e *Engine) opened(row *ledger.Row, s flexi.Speaker, ended time.Time) {
+	w := row.Work
+	w.Open, w.Alone = true, true
+	w.Opens++
+	w.Ended, w.Settle = ended, ended.Add(e.settleTime(s))
+	w.Step, w.Absences, w.LastAbs = 0, 0, time.Time{}
+	row.Sends++
+	row.State, row.Reason, row.Lease = ledger.Maybe, "", nil
+	row.Quiet = later(row.Quiet, w.Settle)
+	row.LookOnce = true
+	row.Due = e.nextLook(w, ended)
+}
+
+func (e *Engine) settleTime(s flexi.Speaker) time.Duration {
+	switch s {
+	case flexi.ServerError:
+		return e.o.Settings.SettleServerError
+	case flexi.Proxy:
+		return e.o.Settings.SettleProxy
+	}
+	return e.o.Settings.SettleNoAnswer
+}
+
+func lastAttempt(w *ledger.Work) *ledger.Attempt {
+	if w == nil || len(w.Story.Attempts) == 0 {
+		return nil
+	}
+	return &w.Story.Attempts[len(w.Story.Attempts)-1]
+}
+
+// end closes the current event with an effect on nothing: dropped, repeated, superseded, or parked for good.
+func (e *Engine) end(row *ledger.Row, s ledger.State, r ledger.Reason) {
+	now := e.o.Now()
+	w := row.Work
+	w.Final, w.Open = true, false
+	w.End = &ledger.End{State: s, Reason: r, Cause: row.Cause, At: now}
+	row.State, row.Reason, row.Lease, row.Due = s, r, nil, time.Time{}
+	e.untold(row)
+	if w.Opens > 0 {
+		row.Late = e.lateLooks(now)
+	}
+}
+
+func (e *Engine) untold(row *ledger.Row) {
+	if !slices.Contains(row.Untold, row.Work.N) {
+		row.Untold = append(row.Untold, row.Work.N)
+	}
+}
+
+func (e *Engine) lateLooks(now time.Time) []time.Time {
+	var at []time.Time
+	for _, d := range e.o.Settings.LateLooks {
+		at = append(at, now.Add(d))
+	}
+	return at
+}
+
+// effect is what an event that took effect left behind.
+type effect struct {
+	flexiID string
+	number  string // told by the ERP, "" = not told
+	reason  ledger.Reason
+	sent    bool // by an accepted request: read back later. Otherwise a look has compared it already
+	own     bool // found under our own external id
+}
+
+// confirm closes the current event as having taken effect.
+func (e *Engine) confirm(row *ledger.Row, ev *ledger.Event, x effect) {
+	now := e.o.Now()
+	w := row.Work
+	w.Story.Problem, w.Reject = nil, nil
+	// A create found under our own external id whose only attempt it was: nothing of it can still be on its way.
+	if w.Write == flexi.Create && w.Opens == 1 && w.Attempt == 1 && x.own && !x.sent {
+		row.Quiet, row.LookOnce = time.Time{}, false
+	}
+	e.end(row, ledger.Confirmed, x.reason)
+	row.Cause = ""
+	if ev.Version != nil {
+		row.Known = ev.Version
+	}
+	if ev.Op == flexi.Delete {
+		row.Last, row.Base, row.FlexiID, row.ReadBack = nil, nil, "", time.Time{}
+		e.look.gone(row.Evidence)
+		return
+	}
+	if x.flexiID != "" {
+		row.FlexiID = x.flexiID
+	}
+	if x.number != "" && row.Number == "" {
+		row.Number = x.number
+	}
+	if row.Last == nil {
+		row.Base = nil
+	}
+	row.Last = &ledger.Effect{N: w.N, Op: ev.Op, Digest: ev.Digest, At: now, Sends: row.Sends, Shaky: w.Opens > 0}
+	if ev.Op != flexi.Storno {
+		row.Base = append(row.Base, w.N)
+		if len(row.Base) > mostBase { // the create stays, the oldest updates go
+			row.Base = slices.Delete(row.Base, 1, len(row.Base)-mostBase+1)
+		}
+	}
+	if x.sent {
+		row.ReadBack = e.readBackAt(row.Evidence, now)
+	}
+}
+
+// mostBase bounds how many events are folded to know how we left a record.
+const mostBase = 50
+
+// park hands the current event to a person, or ends it for good where it had no effect.
+func (e *Engine) park(row *ledger.Row, r ledger.Reason, p ledger.Problem) {
+	row.Work.Story.Problem = &p
+	switch r {
+	case ledger.Rejected, ledger.Unreadable, ledger.IDReused:
+		e.end(row, ledger.Parked, r)
+		return
+	}
+	row.State, row.Reason, row.Lease, row.Due = ledger.Parked, r, nil, time.Time{}
+	if r == ledger.Unknown {
+		row.Due = e.o.Now().Add(unknownEvery)
+	}
+	if row.Work.Opens > 0 && len(row.Late) == 0 {
+		row.Late = e.lateLooks(e.o.Now())
+	}
+	e.untold(row)
+}
+
+// unknownEvery is how often a document parked as unknown is looked at on its own.
+const unknownEvery = time.Hour

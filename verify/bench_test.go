@@ -1,0 +1,302 @@
+package verify_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/rs/zerolog"
+
+	"flexid/batch/stream/embedded"
+	"flexid/flexi"
+	"flexid/flexi/flexitest"
+	"flexid/verify"
+	"flexid/verify/ledger"
+)
+
+// bench is one engine between a real ledger on an embedded NATS server and a fake Flexi, all in virtual time.
+type bench struct {
+	t      *testing.T
+	fake   *flexitest.Server
+	nats   *embedded.Server
+	nc     *nats.Conn
+	ledger *ledger.Ledger
+	state  *ledger.StateBucket
+	wrap   func(verify.Ledger) verify.Ledger
+	set    verify.Settings
+	told   *tellers
+	seq    uint64
+	log    zerolog.Logger
+
+	eng  *verify.Engine
+	stop func() error
+	runs int
+}
+
+type tellers struct {
+	mu   sync.Mutex
+	msgs []verify.Told
+	kind []string
+	fail func() error
+}
+
+func (t *tellers) Tell(_ context.Context, kind, token, _ string, body []byte) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.fail != nil {
+		if err := t.fail(); err != nil {
+			return err
+		}
+	}
+	if kind != "done" {
+		t.kind = append(t.kind, token)
+		return nil
+	}
+	var m verify.Told
+	if err := json.Unmarshal(body, &m); err != nil {
+		return err
+	}
+	t.msgs = append(t.msgs, m)
+	return nil
+}
+
+func (t *tellers) alerts() []string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return append([]string{}, t.kind...)
+}
+
+func (t *tellers) done() []verify.Told {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return append([]verify.Told{}, t.msgs...)
+}
+
+func settings() verify.Settings {
+	return verify.Settings{
+		System: "FLEXID", Company: "firma", LookFirst: true, Instance: "i1",
+		Allow: func(string, flexi.Op) bool { return true },
+	}
+}
+
+// virtual runs a test in a bubble of virtual time.
+func virtual(t *testing.T, fn func(b *bench)) {
+	t.Helper()
+	dir := t.TempDir()
+	// nats.go keeps timers in a pool of the process: one that was made in another bubble must not be found here.
+	runtime.GC()
+	runtime.GC()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, dir, flexitest.Options{AllowUsedNumbers: true, Seed: 7})
+		defer b.close()
+		fn(b)
+	})
+}
+
+func newBench(t *testing.T, dir string, fo flexitest.Options) *bench {
+	t.Helper()
+	b := &bench{t: t, set: settings(), told: &tellers{}, log: zerolog.Nop()}
+	if os.Getenv("FLEXID_TEST_LOG") != "" {
+		b.log = zerolog.New(zerolog.NewConsoleWriter(zerolog.ConsoleTestWriter(t))).With().Logger()
+	}
+	b.fake = flexitest.New(fo)
+	srv, err := embedded.Start(embedded.Options{Dir: dir, Private: true, MaxStore: 1 << 30, Log: zerolog.Nop()})
+	must(t, err)
+	b.nats = srv
+	b.nc, err = nats.Connect("", nats.InProcessServer(srv), nats.Token(srv.Token()))
+	must(t, err)
+	js, err := jetstream.New(b.nc)
+	must(t, err)
+	o := ledger.Options{Company: "firma", System: "FLEXID", Create: true, Log: b.log}
+	b.ledger, err = ledger.Open(t.Context(), js, o)
+	must(t, err)
+	b.state, err = ledger.OpenState(t.Context(), js, o)
+	must(t, err)
+	return b
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// start runs an engine over the bench; a second call after halt is a restart.
+func (b *bench) start() {
+	b.t.Helper()
+	b.eng, b.stop = b.engine(b.set, b.wrap)
+}
+
+func (b *bench) engine(set verify.Settings, wrap func(verify.Ledger) verify.Ledger) (*verify.Engine, func() error) {
+	b.t.Helper()
+	b.runs++
+	set.Run = fmt.Sprint("run", b.runs)
+	erp, err := flexi.New(flexi.Options{
+		URL: b.fake.URL(), Company: "firma", User: "flexid", Password: "secret", Dial: b.fake.Dial,
+		WriteTimeout: 200 * time.Second, Log: b.log,
+	})
+	must(b.t, err)
+	var led verify.Ledger = b.ledger
+	if wrap != nil {
+		led = wrap(led)
+	}
+	eng, err := verify.New(verify.Options{
+		ERP: erp, Ledger: led, State: b.state, Teller: b.told, Settings: set, Log: b.log,
+		Rand: func() float64 { return 0.5 },
+	})
+	must(b.t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- eng.Run(ctx) }()
+	return eng, func() error { cancel(); return <-ended }
+}
+
+// halt stops the engine as a SIGTERM would.
+func (b *bench) halt() {
+	b.t.Helper()
+	if b.stop != nil {
+		if err := b.stop(); err != nil {
+			b.t.Logf("stop: %v", err)
+		}
+		b.stop = nil
+	}
+}
+
+func (b *bench) close() {
+	b.halt()
+	b.nc.Close()
+	b.fake.Close()
+	if err := b.nats.Stop(context.Background()); err != nil {
+		b.t.Error(err)
+	}
+}
+
+type doc map[string]any
+
+func (b *bench) event(op flexi.Op, key string, body doc) verify.Event {
+	b.seq++
+	raw, err := json.Marshal(body)
+	must(b.t, err)
+	evidence := "faktura-vydana"
+	if e, ok := body["@evidence"]; ok {
+		evidence = e.(string)
+		delete(body, "@evidence")
+		raw, err = json.Marshal(body)
+		must(b.t, err)
+	}
+	return verify.Event{
+		EventID: fmt.Sprint("FLEXID_PUSH:", b.seq), Evidence: evidence, Key: key, Op: op, Body: raw,
+		Received: time.Now(), Stream: "FLEXID_PUSH", Seq: b.seq, StreamTime: time.Now(),
+	}
+}
+
+// push hands in one event about an issued invoice.
+func (b *bench) push(op flexi.Op, key string, body doc) verify.Receipt {
+	b.t.Helper()
+	r, err := b.eng.Accept(b.t.Context(), b.event(op, key, body))
+	must(b.t, err)
+	return r
+}
+
+func invoice(kod string, more ...any) doc {
+	d := doc{"typDokl": "code:FAKTURA", "varSym": "20260001", "datVyst": "2026-11-30", "popis": "Služby"}
+	if kod != "" {
+		d["kod"] = kod
+	}
+	for i := 0; i+1 < len(more); i += 2 {
+		d[more[i].(string)] = more[i+1]
+	}
+	return d
+}
+
+func (b *bench) row(key string) ledger.Row { return b.rowOf("faktura-vydana", key) }
+
+func (b *bench) rowOf(evidence, key string) ledger.Row {
+	b.t.Helper()
+	r, err := b.ledger.Get(b.t.Context(), ledger.RowID("firma", evidence, flexi.NewExternalID("FLEXID", "", key)))
+	if errors.Is(err, ledger.ErrNoRow) {
+		return ledger.Row{}
+	}
+	must(b.t, err)
+	return r
+}
+
+// until waits in virtual time for a condition, and says how long it took.
+func (b *bench) until(limit time.Duration, what string, ok func() bool) time.Duration {
+	b.t.Helper()
+	begun := time.Now()
+	for !ok() {
+		if time.Since(begun) > limit {
+			b.t.Fatalf("after %s: not %s", limit, what)
+		}
+		b.pass(max(100*time.Millisecond, time.Since(begun)/20))
+	}
+	return time.Since(begun)
+}
+
+// pass lets virtual time go by.
+func (b *bench) pass(d time.Duration) {
+	tm := time.NewTimer(d)
+	<-tm.C
+	synctest.Wait()
+}
+
+func (b *bench) becomes(key string, limit time.Duration, state ledger.State, reason ledger.Reason) ledger.Row {
+	b.t.Helper()
+	begun := time.Now()
+	for {
+		synctest.Wait()
+		r := b.row(key)
+		if r.State == state && r.Reason == reason && r.Head == r.Tail {
+			return r
+		}
+		if time.Since(begun) > limit {
+			b.t.Fatalf("%s: after %s it is %s(%s) head %d tail %d, want %s(%s)\n%s", key, limit, r.State, r.Reason, r.Head, r.Tail, state, reason, pretty(r))
+		}
+		b.pass(max(100*time.Millisecond, time.Since(begun)/20))
+	}
+}
+
+func pretty(r ledger.Row) string {
+	out, err := json.MarshalIndent(r, "", " ")
+	if err != nil {
+		return err.Error()
+	}
+	return string(out)
+}
+
+func (b *bench) records(kod string) []flexitest.Record {
+	var rs []flexitest.Record
+	for _, r := range b.fake.Records("faktura-vydana") {
+		if fmt.Sprint(r.Fields["kod"]) == kod {
+			rs = append(rs, r)
+		}
+	}
+	return rs
+}
+
+func (b *bench) wantRecords(kod string, n int) {
+	b.t.Helper()
+	if got := len(b.records(kod)); got != n {
+		b.t.Fatalf("%d records of %s in Flexi, want %d", got, kod, n)
+	}
+}
+
+func (b *bench) writes() int { return b.fake.Count("write") }
+
+func (b *bench) wantWrites(n int) {
+	b.t.Helper()
+	if got := b.writes(); got != n {
+		b.t.Fatalf("%d write requests at Flexi, want %d", got, n)
+	}
+}

@@ -1,0 +1,156 @@
+package verify
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"flexid/flexi"
+)
+
+// books answers questions about the ERP that change rarely: which evidences there are, their fields, and which record a
+// reference names. Met by compare.Resolver.
+type books struct {
+	erp Reader
+	now func() time.Time
+
+	mu        sync.Mutex
+	evidences map[string]flexi.EvidenceInfo
+	listed    time.Time
+	props     map[string]known[*flexi.Properties]
+	refs      map[string]known[string] // evidence + reference -> Flexi id
+}
+
+type known[T any] struct {
+	value T
+	at    time.Time
+}
+
+const (
+	keepMetadata = time.Hour
+	keepRefs     = 10 * time.Minute
+	mostRefs     = 20_000
+)
+
+func newBooks(erp Reader, now func() time.Time) *books {
+	return &books{erp: erp, now: now, props: map[string]known[*flexi.Properties]{}, refs: map[string]known[string]{}}
+}
+
+// evidence finds an agenda by its path. ok is false when the ERP says there is none; names then holds all paths.
+func (b *books) evidence(ctx context.Context, path string) (info flexi.EvidenceInfo, ok bool, err error) {
+	b.mu.Lock()
+	info, ok = b.evidences[path]
+	fresh := b.now().Sub(b.listed) < keepMetadata
+	b.mu.Unlock()
+	if ok || fresh {
+		return info, ok, nil
+	}
+	list, err := b.erp.Evidences(ctx)
+	if err != nil {
+		return info, false, fmt.Errorf("listing the evidences: %w", err)
+	}
+	m := make(map[string]flexi.EvidenceInfo, len(list))
+	for _, e := range list {
+		m[e.Path] = e
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.evidences, b.listed = m, b.now()
+	info, ok = m[path]
+	return info, ok, nil
+}
+
+// properties of an evidence, kept for an hour.
+func (b *books) properties(ctx context.Context, evidence string) (*flexi.Properties, error) {
+	b.mu.Lock()
+	k, ok := b.props[evidence]
+	b.mu.Unlock()
+	if ok && b.now().Sub(k.at) < keepMetadata {
+		return k.value, nil
+	}
+	p, err := b.erp.Properties(ctx, evidence)
+	if err != nil {
+		if ok { // old metadata is better than none while the ERP is away
+			return k.value, nil
+		}
+		return nil, fmt.Errorf("reading the fields of %s: %w", evidence, err)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.props[evidence] = known[*flexi.Properties]{p, b.now()}
+	return p, nil
+}
+
+// rowProperties are the fields of an evidence's rows, nil where Flexi gives none; that is asked once an hour.
+func (b *books) rowProperties(ctx context.Context, evidence string) *flexi.Properties {
+	name := evidence + "-polozka"
+	if info, ok, err := b.evidence(ctx, name); err != nil || !ok || info.Path == "" {
+		return nil
+	}
+	p, err := b.properties(ctx, name)
+	if err != nil {
+		return nil
+	}
+	return p
+}
+
+// Same says whether two references name the same record; known is false where that cannot be told now.
+func (b *books) Same(ctx context.Context, evidence, x, y string) (same, known bool) {
+	if evidence == "" || x == "" || y == "" {
+		return false, false
+	}
+	ix, err1 := b.resolve(ctx, evidence, x)
+	iy, err2 := b.resolve(ctx, evidence, y)
+	if err1 != nil || err2 != nil || ix == "" || iy == "" {
+		return false, false
+	}
+	return ix == iy, true
+}
+
+// resolve finds the Flexi id behind a reference; "" when no record or several carry it.
+func (b *books) resolve(ctx context.Context, evidence, ref string) (string, error) {
+	ref = strings.TrimSpace(ref)
+	if ref != "" && strings.Trim(ref, "0123456789") == "" {
+		return ref, nil
+	}
+	key := evidence + "\x00" + ref
+	b.mu.Lock()
+	k, ok := b.refs[key]
+	b.mu.Unlock()
+	if ok && b.now().Sub(k.at) < keepRefs {
+		return k.value, nil
+	}
+	kind, value, found := strings.Cut(ref, ":")
+	var filter flexi.Filter
+	switch {
+	case !found:
+		return "", nil
+	case kind == "code":
+		filter = flexi.Eq("kod", flexi.NormaliseNumber(evidence, value))
+	case kind == "ext":
+		filter = flexi.ExtEq(flexi.ExternalID(ref))
+	case kind == "in":
+		filter = flexi.Eq("ic", value)
+	case kind == "vatid":
+		filter = flexi.Eq("dic", value)
+	default:
+		return "", nil
+	}
+	page, err := b.erp.List(ctx, flexi.Query{Evidence: evidence, Filter: filter, Fields: []string{"id", "kod"}, Limit: 0})
+	if err != nil {
+		return "", fmt.Errorf("resolving %s in %s: %w", ref, evidence, err)
+	}
+	if len(page.Records) != 1 {
+		return "", nil // not kept: it may be typed in the next minute
+	}
+	id := page.Records[0].ID()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.refs) >= mostRefs {
+		clear(b.refs)
+	}
+	b.refs[key] = known[string]{id, b.now()}
+	return id, nil
+}

@@ -1,0 +1,127 @@
+package verify_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"flexid/flexi"
+	"flexid/flexi/flexitest"
+	"flexid/verify"
+	"flexid/verify/ledger"
+)
+
+func (b *bench) decide(key string, what verify.What) error {
+	_, err := b.eng.Decide(b.t.Context(), verify.Address{Evidence: "faktura-vydana", Key: key},
+		verify.Decision{What: what, By: "jana", Why: "zkontrolováno ve Flexi"})
+	return err
+}
+
+// unknown leads a create to parked(unknown): no fence, and the answer was lost.
+func (b *bench) unknown(key string) {
+	b.t.Helper()
+	b.fake.DropExternalIDs(true)
+	b.created("X", invoice("X"))
+	b.first(key, flexitest.Fault{Kind: flexitest.ResetAnswer})
+	b.push(flexi.Create, key, invoice(key))
+	b.becomes(key, 2*time.Hour, ledger.Parked, ledger.Unknown)
+	b.fake.DropExternalIDs(false)
+}
+
+func TestDecisions(t *testing.T) {
+	cases := []struct {
+		name    string
+		do      func(b *bench) error
+		refused bool
+		state   ledger.State
+		reason  ledger.Reason
+		records int
+	}{
+		{"resend what is not there", func(b *bench) error {
+			b.unknown("A")
+			return b.decide("A", verify.DecideResend)
+		}, false, ledger.Confirmed, "", 1},
+		{"drop what is not there", func(b *bench) error {
+			b.unknown("A")
+			return b.decide("A", verify.DecideDrop)
+		}, false, ledger.Dropped, "", 0},
+		{"confirm what is not there is refused", func(b *bench) error {
+			b.unknown("A")
+			return b.decide("A", verify.DecideConfirm)
+		}, true, ledger.Parked, ledger.Unknown, 0},
+		{"confirm what a person typed meanwhile", func(b *bench) error {
+			b.unknown("A")
+			b.fake.Type("faktura-vydana", map[string]any(invoice("A", "varSym", "5")))
+			return b.decide("A", verify.DecideConfirm)
+		}, false, ledger.Confirmed, ledger.Adopted, 1},
+		{"a decision within the settle time is refused", func(b *bench) error {
+			b.created("X", invoice("X"))
+			b.first("A", flexitest.Fault{Kind: flexitest.ResetAnswer})
+			b.push(flexi.Create, "A", invoice("A"))
+			b.until(time.Minute, "maybe", func() bool { return b.row("A").State == ledger.Maybe })
+			return b.decide("A", verify.DecideDrop)
+		}, true, ledger.Confirmed, "", 1},
+		{"a conflict sent over what a person changed", func(b *bench) error {
+			r := b.created("A", invoice("A"))
+			b.fake.Edit("faktura-vydana", atoi(r.FlexiID), map[string]any{"popis": "ručně"})
+			b.push(flexi.Update, "A", doc{"popis": "Oprava"})
+			b.until(time.Minute, "parked", func() bool { return b.row("A").Reason == ledger.Conflict })
+			return b.decide("A", verify.DecideResend)
+		}, false, ledger.Confirmed, "", 1},
+		{"a conflict left as the person made it", func(b *bench) error {
+			r := b.created("A", invoice("A"))
+			b.fake.Edit("faktura-vydana", atoi(r.FlexiID), map[string]any{"popis": "ručně"})
+			b.push(flexi.Update, "A", doc{"popis": "Oprava"})
+			b.until(time.Minute, "parked", func() bool { return b.row("A").Reason == ledger.Conflict })
+			return b.decide("A", verify.DecideDrop)
+		}, false, ledger.Dropped, "", 1},
+		{"a rejected one again, after the partner was made", func(b *bench) error {
+			b.push(flexi.Create, "A", invoice("A", "firma", "code:NOVAK99"))
+			b.becomes("A", time.Minute, ledger.Parked, ledger.Rejected)
+			b.fake.Type("adresar", map[string]any{"kod": "NOVAK99", "nazev": "Novák"})
+			return b.decide("A", verify.DecideResend)
+		}, false, ledger.Confirmed, "", 1},
+		{"nothing to decide on a confirmed one", func(b *bench) error {
+			b.created("A", invoice("A"))
+			return b.decide("A", verify.DecideResend)
+		}, true, ledger.Confirmed, "", 1},
+		{"a note changes nothing", func(b *bench) error {
+			b.created("A", invoice("A"))
+			return b.decide("A", verify.DecideNote)
+		}, false, ledger.Confirmed, "", 1},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			virtual(t, func(b *bench) {
+				b.start()
+				err := c.do(b)
+				var refused *verify.DecisionError
+				if errors.As(err, &refused) != c.refused || err != nil && !c.refused {
+					b.t.Fatalf("the decision was answered %v", err)
+				}
+				b.until(2*time.Hour, fmt.Sprintf("%s(%s)", c.state, c.reason), func() bool {
+					r := b.row("A")
+					return r.State == c.state && r.Reason == c.reason && r.Work.Final == (c.reason != ledger.Unknown)
+				})
+				b.wantRecords("A", c.records)
+				if !c.refused {
+					ds := b.row("A").Work.Story.Decisions
+					if len(ds) == 0 || ds[len(ds)-1].By != "jana" || ds[len(ds)-1].Why == "" {
+						b.t.Fatalf("the history says %+v", ds)
+					}
+				}
+			})
+		})
+	}
+}
+
+func TestDecideUnknownDocument(t *testing.T) {
+	virtual(t, func(b *bench) {
+		b.start()
+		var nf *verify.NotFoundError
+		if err := b.decide("NENI", verify.DecideDrop); !errors.As(err, &nf) {
+			b.t.Fatalf("got %v", err)
+		}
+	})
+}

@@ -1,0 +1,38 @@
+// Package verify is the only door through which a document's write leaves for the ERP. It is built around one rule: a write
+// whose outcome is not known is never sent again until the document has been looked up.
+//
+// One row per document in the ledger says where it stands; it is changed only by compare-and-set, and the change to sending
+// is durable before the first byte of an attempt. The row decides, not the delivery: no row means never sent, sending by
+// this live process means running, sending found after a restart means maybe.
+//
+//	queued    -> sending(n) | confirmed (already there) | parked(unreadable | id_reused | duplicate | conflict | rejected)
+//	sending   -> confirmed | parked(rejected) | maybe | queued (not sent, refused, blocked; maybe where an earlier attempt is open)
+//	maybe     -> confirmed | sending(n+1) | parked(conflict | duplicate | unknown | rejected)
+//	confirmed -> parked(conflict | duplicate)     by read-back or a late look
+//	parked(unknown) -> confirmed                  by a late look; every other way out of parked is a person's
+//
+// # The path of one document
+//
+// Accept appends an event to the row. Run schedules the rows that are due, each by one worker at a time; advance takes a row
+// as far as it goes now, the same way for a first send, a redelivery, a restart and a person's resend:
+//
+//	queued.go     judge the event: repeated? allowed? number free? what it refers to there? look first
+//	send.go       place among the writes, connection, claim, bytes, outcome
+//	maybe.go      look on schedule; confirm, park, or send again after the proof
+//	owed.go       read back what was confirmed; look late at what was ever in doubt
+//	decide.go     what a person decides
+//
+// # What permits a second send
+//
+// Three valid looks that show "not done" (absent, or for a change the before-image), the last one after the settle time and
+// at most a minute old at the claim, and for a create the fence: a record of ours came back with our external id, so that
+// the server would refuse a second one. A look is valid only if it brings back a control record along with the answer.
+//
+// # Who does what
+//
+//	index    which rows are due, by lane: documents to send never hold up look-ups
+//	looker   packs looks of one evidence into one request, with its control
+//	gate     stops writes during an outage or a refusal that is ours, lets one document try, then a few, then more
+//	fence    which evidences keep our external ids, as seen since start
+//	books    metadata and references, kept for a while
+package verify

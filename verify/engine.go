@@ -1,0 +1,250 @@
+package verify
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"flexid/flexi"
+	"flexid/verify/ledger"
+)
+
+// Workers of a lane. A look waits for the ERP, so many may wait at once: the looker packs them into few requests.
+const (
+	sendWorkers = 32
+	lookWorkers = 128
+)
+
+// Engine is the only door through which a document's write leaves. Make it with New, start it with Run.
+type Engine struct {
+	o     Options
+	index *index
+	look  *looker
+	gate  *gate
+	fence *fence
+	books *books
+
+	ready     chan struct{} // closed when the first scan of the ledger is over
+	readyOnce sync.Once
+}
+
+// New checks the options; nothing is started.
+func New(o Options) (*Engine, error) {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Rand == nil {
+		o.Rand = rand.Float64
+	}
+	if err := o.check(); err != nil {
+		return nil, fmt.Errorf("verify: %w", err)
+	}
+	e := &Engine{o: o, index: newIndex(), ready: make(chan struct{})}
+	e.fence = newFence(o.Settings.System)
+	e.books = newBooks(o.ERP, o.Now)
+	e.gate = newGate(o.Settings, o.Now, o.Rand, e.say)
+	e.gate.opened = func() { e.index.hurry(e.o.Now()) }
+	e.gate.clean = e.index.waiting
+	e.look = newLooker(o.ERP, e.fence, o.Now, e.called, e.readEnded)
+	return e, nil
+}
+
+// Run schedules every document until ctx ends, then lets what is in flight finish or be recorded, within Settings.Drain.
+// It returns nil after a clean stop. A ledger that went away is reported through Hold and does not end Run.
+func (e *Engine) Run(ctx context.Context) error {
+	// Work in flight outlives ctx by the drain time: a stop must not turn a running write into a maybe without need.
+	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	if err := e.loadStops(ctx); err != nil {
+		return fmt.Errorf("reading the stops of writes: %w", err)
+	}
+	changes, err := e.o.Ledger.Watch(ctx)
+	if err != nil {
+		return fmt.Errorf("watching the ledger: %w", err)
+	}
+	var owners sync.WaitGroup
+	owners.Go(func() { e.look.run(work) })
+	owners.Go(func() { e.follow(changes) })
+	owners.Go(func() { e.followStops(ctx) })
+	var lanesDone sync.WaitGroup
+	lanesDone.Go(func() { e.dispatch(ctx, work, laneSend, sendWorkers) })
+	lanesDone.Go(func() { e.dispatch(ctx, work, laneLook, lookWorkers) })
+	drained := make(chan struct{})
+	owners.Go(func() { lanesDone.Wait(); close(drained) })
+
+	<-ctx.Done()
+	timer := time.NewTimer(e.o.Settings.Drain)
+	defer timer.Stop()
+	select {
+	case <-drained:
+	case <-timer.C:
+		err = errors.New("stopped with writes in flight: they are recorded as maybe and looked up at the next start")
+	}
+	cancel()
+	owners.Wait()
+	return err
+}
+
+// readEnded passes on how a look ended, and what it told about the ERP as a whole.
+func (e *Engine) readEnded(evidence string, err error) {
+	e.gate.read(evidence, err)
+	if e.fence.restored() {
+		e.Hold("restored", "Flexi's version of all changes fell: it was restored from a backup",
+			"check what is missing in Flexi, then `flexid company accept --restored`")
+	}
+}
+
+// follow feeds the index from the ledger's watch.
+func (e *Engine) follow(changes <-chan ledger.Change) {
+	live := false
+	for c := range changes {
+		switch {
+		case c.Ready:
+			live = true
+			e.readyOnce.Do(func() { close(e.ready) })
+		case c.Err != nil:
+			e.ledgerTrouble(c.Err)
+		case c.Deleted, c.Row.ID == "":
+		default:
+			if !live && c.Row.FlexiID != "" { // later the control pages tell
+				e.look.knows(c.Row.Evidence)
+			}
+			due := e.due(&c.Row)
+			if live && !due.IsZero() && c.Row.State != ledger.Sending {
+				// Another replica wrote this and is at it: come after it, or both would look and only one could claim.
+				due = later(due, e.o.Now().Add(afterOthers))
+			}
+			e.index.put(&c.Row, due, e.o.Now(), false)
+		}
+	}
+}
+
+// afterOthers is how long another replica's rows are left to it.
+const afterOthers = 2 * time.Second
+
+// noted tells index and metrics what a row says now, by the write of the worker that has it.
+func (e *Engine) noted(row *ledger.Row) { e.tellIndex(row, true) }
+
+// arrived is noted for a write beside the worker, which may be about to put the document away: it must come back to it.
+func (e *Engine) arrived(row *ledger.Row) { e.tellIndex(row, false) }
+
+func (e *Engine) tellIndex(row *ledger.Row, worker bool) {
+	before := e.index.put(row, e.due(row), e.o.Now(), worker)
+	if before != row.State && e.o.Observer != nil {
+		e.o.Observer.Entered(string(row.State))
+	}
+}
+
+// due is when a row wants attention: its head event, something untold, or something owed.
+func (e *Engine) due(row *ledger.Row) time.Time {
+	if row.Format > ledger.Format {
+		return time.Time{}
+	}
+	var due time.Time
+	early := func(t time.Time) {
+		if !t.IsZero() && (due.IsZero() || t.Before(due)) {
+			due = t
+		}
+	}
+	if len(row.Untold) > 0 {
+		return e.o.Now()
+	}
+	if row.State == ledger.Sending {
+		switch {
+		case e.mine(row.Lease):
+			// A worker of ours runs it, and the index knows. Without one (an outcome that could not be stored) it is a maybe.
+			return e.o.Now().Add(afterOthers)
+		case row.Lease != nil && row.Lease.Instance != e.o.Settings.Instance:
+			return e.o.Now().Add(row.Lease.For)
+		}
+		return e.o.Now()
+	}
+	early(row.Due)
+	early(row.ReadBack)
+	for _, t := range row.Late {
+		early(t)
+	}
+	return due
+}
+
+func (e *Engine) mine(l *ledger.Lease) bool {
+	return l != nil && l.Instance == e.o.Settings.Instance && l.Run == e.o.Settings.Run
+}
+
+// dispatch hands due rows of one lane to workers until ctx ends, and waits for them.
+func (e *Engine) dispatch(ctx, work context.Context, l lane, workers int) {
+	var running sync.WaitGroup
+	defer running.Wait()
+	slots := make(chan struct{}, workers)
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	select {
+	case <-e.ready:
+	case <-ctx.Done():
+		return
+	}
+	for {
+		select {
+		case slots <- struct{}{}:
+		case <-ctx.Done():
+			return
+		}
+		id, seen, ok := e.wait(ctx, l, timer)
+		if !ok {
+			return
+		}
+		running.Go(func() {
+			defer func() { <-slots }()
+			due := e.advance(ctx, work, id, seen)
+			e.index.end(id, due, e.o.Now())
+		})
+	}
+}
+
+// wait blocks until a row of the lane is due; false when ctx ended.
+func (e *Engine) wait(ctx context.Context, l lane, timer *time.Timer) (ledger.ID, time.Time, bool) {
+	for {
+		id, seen, d, ok := e.index.next(l, e.o.Now())
+		if ok {
+			return id, seen, ctx.Err() == nil
+		}
+		timer.Reset(d)
+		select {
+		case <-ctx.Done():
+			return "", time.Time{}, false
+		case <-timer.C:
+		case <-e.index.wakeOf(l):
+		}
+	}
+}
+
+// Ready is closed when the ledger has been read once: before that nothing is sent.
+func (e *Engine) Ready() <-chan struct{} { return e.ready }
+
+func (e *Engine) called(kind string) {
+	if e.o.Observer != nil {
+		e.o.Observer.Call(kind)
+	}
+}
+
+func (e *Engine) say(event string, fields ...[2]string) {
+	if e.o.Observer != nil {
+		e.o.Observer.Log(event, fields...)
+	}
+}
+
+// ledgerTrouble closes the door when the ledger is gone; anything else is passing and only said.
+func (e *Engine) ledgerTrouble(err error) {
+	var missing *ledger.MissingError
+	if errors.As(err, &missing) {
+		e.Hold("ledger", err.Error(), "bring it back with `flexid restore`, or start an empty one with `flexid ledger accept-empty`")
+		return
+	}
+	e.o.Log.Warn().Err(err).Msg("ledger")
+}
+
+// allowed says whether the settings let an operation out.
+func (e *Engine) allowed(evidence string, op flexi.Op) bool { return e.o.Settings.Allow(evidence, op) }

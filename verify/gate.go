@@ -1,0 +1,379 @@
+package verify
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	"flexid/flexi"
+)
+
+// The gate stops new writes while they would only become maybes (an outage) or be refused for a reason that is ours (login,
+// licence, rights). It parks nothing: documents stay queued. A closed door opens when a read gets through and then one
+// document, sent alone, is accepted or rejected.
+type gate struct {
+	s    Settings
+	now  func() time.Time
+	rand func() float64
+	say  func(event string, fields ...[2]string)
+
+	mu       sync.Mutex
+	doors    map[string]*door // "" = all evidences; only closed ones are kept
+	holds    map[hold]GateStatus
+	limit    float64
+	flying   int
+	freed    chan struct{} // closed and renewed when a write ends or a door opens
+	bad      int           // maybes in a row, of documents without an earlier one
+	reads    int           // failed reads in a row
+	accepted map[string]int
+	clean    func(before time.Time) bool // some document without a bad outcome waits to be sent
+	opened   func()                      // wakes the documents that wait for a door
+}
+
+// door is closed automatically and opens by itself.
+type door struct {
+	GateStatus
+	pause  time.Duration
+	most   time.Duration
+	canary bool
+	byRead bool // closed by failed reads alone: a read that gets through opens it
+}
+
+// hold is one reason for which only a person opens.
+type hold struct{ evidence, reason string }
+
+// pass is the right to send one group of documents.
+type pass struct {
+	evidence string
+	canary   *door
+}
+
+// Most pauses of a closed door.
+const (
+	outageMost = time.Minute
+	blockMost  = 15 * time.Minute
+	badInARow  = 3
+)
+
+func newGate(s Settings, now func() time.Time, rand func() float64, say func(string, ...[2]string)) *gate {
+	return &gate{
+		s: s, now: now, rand: rand, say: say, doors: map[string]*door{}, holds: map[hold]GateStatus{},
+		limit: 1, freed: make(chan struct{}), accepted: map[string]int{}, opened: func() {}, clean: func(time.Time) bool { return false },
+	}
+}
+
+// closed says until when nothing of the evidence may start; the zero time means that it may be tried.
+func (g *gate) closed(evidence string) (until time.Time, why *GateStatus) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	now := g.now()
+	for h, st := range g.holds {
+		if h.evidence == "" || h.evidence == evidence {
+			return now.Add(time.Minute), &st
+		}
+	}
+	for _, name := range []string{"", evidence} {
+		if d := g.doors[name]; d != nil && (d.canary || now.Before(d.NextTry)) {
+			st := d.GateStatus
+			return later(d.NextTry, now.Add(g.s.Probe/4)), &st
+		}
+	}
+	return time.Time{}, nil
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// enter waits for a free place among the writes. ok is false when a door is closed: try again at the time given. A sullied
+// document, which had a bad outcome of its own, goes through a closed door as the one that tries only if no other waits.
+func (g *gate) enter(ctx context.Context, evidence string, sullied bool) (p *pass, at time.Time, ok bool) {
+	for {
+		if until, _ := g.closed(evidence); !until.IsZero() {
+			return nil, until, false
+		}
+		g.mu.Lock()
+		d := g.shut(evidence)
+		switch {
+		case d != nil && (d.canary || sullied && g.clean(g.now().Add(outageMost))):
+			at := g.now().Add(max(d.pause, g.s.Probe))
+			g.mu.Unlock()
+			return nil, at, false
+		case d != nil && g.flying == 0:
+			d.canary = true
+			g.flying++
+			g.mu.Unlock()
+			return &pass{evidence, d}, time.Time{}, true
+		case d == nil && g.flying < int(g.limit):
+			g.flying++
+			g.mu.Unlock()
+			return &pass{evidence, nil}, time.Time{}, true
+		}
+		freed := g.freed
+		g.mu.Unlock()
+		select {
+		case <-freed:
+		case <-ctx.Done():
+			return nil, time.Time{}, false
+		}
+	}
+}
+
+// shut is the closed door in the way of an evidence, the whole one first.
+func (g *gate) shut(evidence string) *door {
+	if d := g.doors[""]; d != nil {
+		return d
+	}
+	return g.doors[evidence]
+}
+
+// leave ends a pass. res is nil when nothing was sent for a reason of our own (lost claim, stop).
+func (g *gate) leave(p *pass, res *flexi.Result, sullied bool) {
+	g.mu.Lock()
+	g.flying--
+	if p.canary != nil {
+		p.canary.canary = false
+	}
+	var said func()
+	if res != nil {
+		said = g.learn(p, res, sullied)
+	}
+	close(g.freed)
+	g.freed = make(chan struct{})
+	g.mu.Unlock()
+	if said != nil {
+		said()
+	}
+}
+
+// learn moves limit and doors by what became of a write. It returns what to say once the lock is free.
+func (g *gate) learn(p *pass, res *flexi.Result, sullied bool) func() {
+	switch res.Outcome {
+	case flexi.Accepted, flexi.Rejected:
+		if res.Outcome == flexi.Accepted {
+			g.accepted[p.evidence]++
+		}
+		g.bad, g.reads = 0, 0
+		g.limit = min(g.limit+1, float64(g.s.Concurrency))
+		if p.canary != nil {
+			return g.open(p.canary.Evidence)
+		}
+	case flexi.Maybe:
+		g.limit = max(1, g.limit/2)
+		if !sullied {
+			g.bad++
+		}
+		if p.canary != nil {
+			g.grow(p.canary)
+		} else if g.bad >= badInARow {
+			return g.shutAll("outage", "Flexi did not answer "+strconv.Itoa(g.bad)+" writes in a row as it should", res.Err, false)
+		}
+	case flexi.Refused:
+		g.limit = max(1, g.limit/2)
+		if p.canary != nil {
+			p.canary.NextTry = g.now().Add(res.Wait)
+		}
+	case flexi.NotSent:
+		if p.canary != nil {
+			g.grow(p.canary)
+		} else if g.reads++; g.reads >= badInARow {
+			return g.shutAll("outage", "Flexi cannot be reached", res.Err, true)
+		}
+	case flexi.Blocked:
+		evidence := ""
+		if res.Scope == flexi.ScopeEvidence {
+			evidence = p.evidence
+		}
+		st := GateStatus{Evidence: evidence, Reason: blockReason(res.Status), Text: text(res.Err), Remedy: res.Remedy}
+		return g.close(st, blockMost, false)
+	}
+	return nil
+}
+
+func text(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+func blockReason(status int) string {
+	switch status {
+	case 401:
+		return "login"
+	case 402:
+		return "licence"
+	case 403:
+		return "right"
+	}
+	return "refused"
+}
+
+func (g *gate) shutAll(reason, what string, err error, byRead bool) func() {
+	if err != nil {
+		what += ": " + err.Error()
+	}
+	return g.close(GateStatus{Reason: reason, Text: what, Remedy: "nothing to do: flexid tries again by itself"}, outageMost, byRead)
+}
+
+// close shuts a door, or lets the pause of a shut one grow.
+func (g *gate) close(st GateStatus, most time.Duration, byRead bool) func() {
+	if d := g.doors[st.Evidence]; d != nil {
+		d.Reason, d.Text, d.Remedy, d.byRead, d.most = st.Reason, st.Text, st.Remedy, d.byRead && byRead, most
+		g.grow(d)
+		return nil
+	}
+	st.Since = g.now()
+	d := &door{GateStatus: st, pause: g.s.Probe, most: most, byRead: byRead}
+	d.NextTry = g.now().Add(d.pause)
+	g.doors[st.Evidence] = d
+	g.bad = 0
+	return func() { g.say("writes stopped", st.fields()...) }
+}
+
+// grow makes the pause longer, with full jitter on the upper half.
+func (g *gate) grow(d *door) {
+	d.pause = min(2*d.pause, d.most)
+	d.NextTry = g.now().Add(d.pause/2 + time.Duration(g.rand()*float64(d.pause/2)))
+}
+
+func (g *gate) open(evidence string) func() {
+	d := g.doors[evidence]
+	if d == nil {
+		return nil
+	}
+	delete(g.doors, evidence)
+	g.bad, g.reads, g.limit = 0, 0, 1
+	for _, rest := range g.doors { // what is still shut may be tried at once
+		rest.NextTry = g.now()
+	}
+	return func() {
+		g.say("writes go on", d.fields()...)
+		g.opened()
+	}
+}
+
+// read tells the gate how a read ended: some errors of reads would only be met again by a write.
+func (g *gate) read(evidence string, err error) {
+	g.mu.Lock()
+	var said func()
+	if err == nil {
+		g.reads = 0
+		for name, d := range g.doors {
+			if d.byRead && (name == "" || name == evidence) {
+				said = g.open(name)
+			}
+		}
+	} else {
+		said = g.readFailed(evidence, err)
+	}
+	g.mu.Unlock()
+	if said != nil {
+		said()
+	}
+}
+
+func (g *gate) readFailed(evidence string, err error) func() {
+	if errors.Is(err, context.Canceled) {
+		return nil
+	}
+	var cert *flexi.CertError
+	var fe *flexi.Error
+	switch {
+	case errors.As(err, &cert):
+		return g.close(GateStatus{Reason: "certificate", Text: err.Error(), Remedy: cert.Hint}, outageMost, true)
+	case errors.As(err, &fe) && fe.Status == 401:
+		return g.close(GateStatus{Reason: "login", Text: err.Error(),
+			Remedy: "set FLEXID_FLEXI_USER and FLEXID_FLEXI_PASSWORD (or _PASSWORD_FILE) to a user that may use the REST API"}, blockMost, true)
+	case errors.As(err, &fe) && fe.Status == 402:
+		return g.close(GateStatus{Reason: "licence", Text: err.Error(),
+			Remedy: "the licence has no REST API for writing: order it, then nothing else is to be done"}, blockMost, true)
+	case errors.As(err, &fe) && fe.Status == 404:
+		return g.close(GateStatus{Evidence: evidence, Reason: "licence", Text: err.Error(),
+			Remedy: "Flexi hides " + evidence + " (404), as it does without a licence for the REST API or without the module: check both"}, blockMost, true)
+	case errors.As(err, &fe) && fe.Status == 403:
+		return g.close(GateStatus{Evidence: evidence, Reason: "right", Text: err.Error(),
+			Remedy: "give the user the right to " + evidence + " in Flexi"}, blockMost, true)
+	}
+	if g.reads++; g.reads >= badInARow {
+		return g.shutAll("outage", "Flexi cannot be read", err, true)
+	}
+	return nil
+}
+
+// acceptedOf counts accepted writes of an evidence: whether others go through while one document is blocked.
+func (g *gate) acceptedOf(evidence string) int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.accepted[evidence]
+}
+
+// hold closes for a reason that only a person removes.
+func (g *gate) hold(st GateStatus) {
+	g.mu.Lock()
+	_, have := g.holds[hold{st.Evidence, st.Reason}]
+	st.NeedsYou, st.Since = true, g.now()
+	g.holds[hold{st.Evidence, st.Reason}] = st
+	g.mu.Unlock()
+	if !have {
+		g.say("writes stopped", st.fields()...)
+	}
+}
+
+// release removes holds: all reasons when reason is "". Automatic doors of the evidence are tried at once.
+func (g *gate) release(evidence, reason string) (released []GateStatus) {
+	g.mu.Lock()
+	for h, st := range g.holds {
+		if h.evidence == evidence && (reason == "" || h.reason == reason) {
+			released = append(released, st)
+			delete(g.holds, h)
+		}
+	}
+	for name, d := range g.doors {
+		if evidence == "" || name == evidence {
+			d.NextTry = g.now()
+			released = append(released, d.GateStatus)
+		}
+	}
+	g.mu.Unlock()
+	for _, st := range released {
+		g.say("writes released", st.fields()...)
+	}
+	g.opened()
+	return released
+}
+
+func (g *gate) status() (doors []GateStatus, flying, limit int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, st := range g.holds {
+		doors = append(doors, st)
+	}
+	for _, d := range g.doors {
+		doors = append(doors, d.GateStatus)
+	}
+	return doors, g.flying, int(g.limit)
+}
+
+func (s GateStatus) fields() [][2]string {
+	what := s.Evidence
+	if what == "" {
+		what = "all evidences"
+	}
+	return [][2]string{{"evidence", what}, {"reason", s.Reason}, {"text", s.Text}, {"remedy", s.Remedy}, {"by", s.By}}
+}
+
+// probe is the read that goes before the document that tries a closed door.
+func (e *Engine) probe(ctx context.Context, evidence string) error {
+	e.called("probe")
+	if _, err := e.o.ERP.List(ctx, flexi.Query{Evidence: evidence, Fields: []string{"id"}, Limit: 1}); err != nil {
+		return fmt.Errorf("reading %s before the first write: %w", evidence, err)
+	}
+	return nil
+}

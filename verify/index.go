@@ -1,0 +1,261 @@
+package verify
+
+import (
+	"container/heap"
+	"sync"
+	"time"
+
+	"flexid/verify/ledger"
+)
+
+// lane separates what waits for the write limit from what only reads, so that a long queue of documents to send never
+// holds up the look-ups that settle maybes.
+type lane uint8
+
+const (
+	laneSend lane = iota // the head event is queued
+	laneLook             // everything else that is due
+	lanes
+)
+
+// item is what the scheduler remembers of a row that wants attention.
+type item struct {
+	id       ledger.ID
+	revision uint64
+	seen     time.Time // when this revision was first seen here, monotonic: judges foreign leases
+	due      time.Time
+	lane     lane
+	place    int // in the heap, -1 = not in it
+	running  bool
+	again    bool // changed while it was running
+}
+
+// index orders the rows that are due. It is a hint made from the ledger's watch and from our own writes; only a
+// compare-and-set decides.
+type index struct {
+	mu    sync.Mutex
+	items map[ledger.ID]*item
+	heaps [lanes]dueHeap
+	wake  [lanes]chan struct{}
+	known map[ledger.ID]ledger.State
+
+	doubts map[ledger.ID]doubt
+}
+
+func newIndex() *index {
+	x := &index{items: map[ledger.ID]*item{}, known: map[ledger.ID]ledger.State{}, doubts: map[ledger.ID]doubt{}}
+	for l := range x.wake {
+		x.wake[l] = make(chan struct{}, 1)
+	}
+	return x
+}
+
+// wakeOf receives when something of the lane may be due earlier than before.
+func (x *index) wakeOf(l lane) <-chan struct{} { return x.wake[l] }
+
+func (x *index) poke(l lane) {
+	select {
+	case x.wake[l] <- struct{}{}:
+	default:
+	}
+}
+
+// put takes over what a row says, from our own write (own) or from the watch, which runs behind our writes: only a newer
+// revision counts. It returns the state that the row had before, "" for a new row.
+func (x *index) put(row *ledger.Row, due, now time.Time, own bool) ledger.State {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	before := x.known[row.ID]
+	it := x.items[row.ID]
+	if it != nil && row.Revision <= it.revision {
+		return before
+	}
+	x.known[row.ID] = row.State
+	x.doubted(row)
+	if it == nil {
+		if due.IsZero() {
+			return before
+		}
+		it = &item{id: row.ID, place: -1}
+		x.items[row.ID] = it
+	}
+	it.revision, it.seen = row.Revision, now
+	it.again = it.again || it.running && !own
+	x.move(it, due, laneOf(row))
+	return before
+}
+
+// laneOf: a queued head waits for a write, the rest only reads.
+func laneOf(row *ledger.Row) lane {
+	if row.State == ledger.Queued && len(row.Untold) == 0 {
+		return laneSend
+	}
+	return laneLook
+}
+
+// move puts an item where its due time belongs; the zero time takes it out.
+func (x *index) move(it *item, due time.Time, l lane) {
+	if it.place >= 0 {
+		heap.Remove(&x.heaps[it.lane], it.place)
+	}
+	it.due, it.lane = due, l
+	if it.running {
+		return
+	}
+	if due.IsZero() {
+		delete(x.items, it.id)
+		return
+	}
+	heap.Push(&x.heaps[l], it)
+	x.poke(l)
+}
+
+// next takes the first due item of a lane and marks it running; else it says how long to wait.
+func (x *index) next(l lane, now time.Time) (id ledger.ID, seen time.Time, wait time.Duration, ok bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	h := &x.heaps[l]
+	if h.Len() == 0 {
+		return "", time.Time{}, time.Hour, false
+	}
+	it := (*h)[0]
+	if d := it.due.Sub(now); d > 0 {
+		return "", time.Time{}, d, false
+	}
+	heap.Pop(h)
+	it.running, it.again = true, false
+	return it.id, it.seen, 0, true
+}
+
+// begin marks a row as running for someone else than the scheduler (a person's decision); false if it is running.
+func (x *index) begin(id ledger.ID) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	it := x.items[id]
+	if it == nil {
+		it = &item{id: id, place: -1}
+		x.items[id] = it
+	}
+	if it.running {
+		return false
+	}
+	if it.place >= 0 {
+		heap.Remove(&x.heaps[it.lane], it.place)
+	}
+	it.running, it.again = true, false
+	return true
+}
+
+// end gives a running item back with its next due time. If the row changed meanwhile, the later word counts and it is
+// looked at again at once.
+func (x *index) end(id ledger.ID, due, now time.Time) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	it := x.items[id]
+	if it == nil {
+		return
+	}
+	it.running = false
+	if it.again && (due.IsZero() || due.After(it.due)) && !it.due.IsZero() {
+		due = it.due
+	}
+	x.move(it, due, it.lane)
+}
+
+// counts of documents by state.
+func (x *index) counts() map[string]int {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	n := map[string]int{}
+	for _, s := range x.known {
+		n[string(s)]++
+	}
+	return n
+}
+
+// confirmed lists the documents that are confirmed now.
+func (x *index) confirmed() []ledger.ID {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	var ids []ledger.ID
+	for id, s := range x.known {
+		if s == ledger.Confirmed {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// hurry makes everything that waits to be sent due now: a door opened.
+func (x *index) hurry(now time.Time) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	h := &x.heaps[laneSend]
+	for _, it := range *h {
+		if it.due.After(now) {
+			it.due = now
+		}
+	}
+	heap.Init(h)
+	x.poke(laneSend)
+}
+
+// waiting says whether any document waits to be sent and may be before the time given.
+func (x *index) waiting(before time.Time) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	h := x.heaps[laneSend]
+	return len(h) > 0 && h[0].due.Before(before)
+}
+
+// maybes counts maybes and documents parked as unknown by reason, and the oldest of them.
+func (x *index) maybes() (map[string]int, time.Time) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	n := map[string]int{}
+	var oldest time.Time
+	for _, m := range x.doubts {
+		n[m.reason]++
+		if oldest.IsZero() || m.since.Before(oldest) {
+			oldest = m.since
+		}
+	}
+	return n, oldest
+}
+
+// doubt is a document whose outcome is not known.
+type doubt struct {
+	reason string
+	since  time.Time
+}
+
+// doubted keeps the documents in doubt apart, so that metrics need no scan.
+func (x *index) doubted(row *ledger.Row) {
+	unknown := row.State == ledger.Parked && row.Reason == ledger.Unknown
+	if row.State != ledger.Maybe && !unknown {
+		delete(x.doubts, row.ID)
+		return
+	}
+	d := doubt{reason: "settling", since: row.Updated}
+	if unknown {
+		d.reason = string(ledger.Unknown)
+	}
+	if row.Work != nil && !row.Work.Ended.IsZero() {
+		d.since = row.Work.Ended
+	}
+	x.doubts[row.ID] = d
+}
+
+type dueHeap []*item
+
+func (h dueHeap) Len() int           { return len(h) }
+func (h dueHeap) Less(i, j int) bool { return h[i].due.Before(h[j].due) }
+func (h dueHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i]; h[i].place, h[j].place = i, j }
+func (h *dueHeap) Push(v any)        { it := v.(*item); it.place = len(*h); *h = append(*h, it) }
+func (h *dueHeap) Pop() any {
+	old := *h
+	it := old[len(old)-1]
+	old[len(old)-1] = nil
+	*h, it.place = old[:len(old)-1], -1
+	return it
+}

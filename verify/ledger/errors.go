@@ -1,0 +1,96 @@
+package ledger
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Sentinels of reads and of Append.
+var (
+	// ErrNoRow: the ledger has no row with this id, so nothing of this document was ever sent.
+	ErrNoRow = errors.New("no such row in the ledger")
+	// ErrNoEvent: no event is stored under this ordinal.
+	ErrNoEvent = errors.New("no such event in the ledger")
+	// ErrNewer: the row was written by a newer flexid. It must be left alone.
+	ErrNewer = errors.New("the row was written by a newer version of flexid")
+	// ErrHave: Append found the same event of the same message stored already. The message is done.
+	ErrHave = errors.New("the event is in the ledger already")
+)
+
+// ConflictError is a compare-and-set that lost: somebody else wrote since the caller read. Read again.
+type ConflictError struct {
+	Key      string
+	Expected uint64 // revision the caller had
+	Found    uint64 // revision at the leader, 0 = the key shows nothing
+	Deleted  bool   // the key was deleted by hand: the ledger itself never deletes
+}
+
+func (e *ConflictError) Error() string {
+	if e.Deleted {
+		return fmt.Sprintf("ledger key %s was deleted by hand; what it said about sent documents is lost, so it is not made again", e.Key)
+	}
+	return fmt.Sprintf("ledger key %s was changed by somebody else (revision %d instead of %d)", e.Key, e.Found, e.Expected)
+}
+
+// UndecidedError is a write of which nobody knows whether it was or will be stored: the context ended while the store
+// did not answer. Nothing may be sent on the strength of it.
+type UndecidedError struct {
+	Subject string // NATS subject of the key
+	Tries   int    // how often the same write was sent
+	Err     error  // of the last try, or of the context
+}
+
+func (e *UndecidedError) Error() string {
+	return fmt.Sprintf("not known whether the ledger stored %s (%d tries: %v): NATS does not answer, its disk is full, "+
+		"or the permission for subject %s is missing", e.Subject, e.Tries, e.Err, e.Subject)
+}
+
+func (e *UndecidedError) Unwrap() error { return e.Err }
+
+// MissingError: the bucket does not exist. Without it nobody knows what was sent, so intake and writes must stop.
+type MissingError struct{ Bucket string }
+
+func (e *MissingError) Error() string {
+	return fmt.Sprintf("the ledger bucket %q is gone, and with it the knowledge of what was sent: bring it back with "+
+		"`flexid restore`, or begin with an empty one by `flexid ledger accept-empty`", e.Bucket)
+}
+
+// FullError: the store refused a write for lack of room. Nothing was stored.
+type FullError struct {
+	Bucket string
+	Err    error
+}
+
+func (e *FullError) Error() string {
+	return fmt.Sprintf("no room in bucket %q: %v; raise the limit or free space for NATS", e.Bucket, e.Err)
+}
+
+func (e *FullError) Unwrap() error { return e.Err }
+
+// TooLargeError: a value that the ledger must not or cannot hold. Nothing was stored.
+type TooLargeError struct {
+	Key   string
+	Bytes int
+	Limit int // 0 = the NATS server's own limit
+}
+
+func (e *TooLargeError) Error() string {
+	if e.Limit == 0 {
+		return fmt.Sprintf("ledger key %s has %d bytes, more than the NATS server takes (max_payload)", e.Key, e.Bytes)
+	}
+	return fmt.Sprintf("ledger key %s has %d bytes, limit %d", e.Key, e.Bytes, e.Limit)
+}
+
+// ConfigError: an existing bucket that the ledger cannot trust, with everything that is wrong with it.
+type ConfigError struct {
+	Bucket string
+	Faults []string
+}
+
+func (e *ConfigError) Error() string {
+	text := fmt.Sprintf("bucket %q cannot be the ledger:", e.Bucket)
+	for _, f := range e.Faults {
+		text += "\n  " + f
+	}
+	return text
+}

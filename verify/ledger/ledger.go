@@ -1,0 +1,179 @@
+package ledger
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/rs/zerolog"
+)
+
+// Options says where a ledger lies and whose it is.
+type Options struct {
+	Prefix   string // of all NATS names; "" and "flexi" are the default one
+	Company  string // as in the ERP's address; pinned in Meta by the first Open that gives it
+	System   string // of our external ids; pinned like Company
+	Replicas int    // of a new bucket; 0 = 1
+	MaxBytes int64  // of a new bucket; 0 = no limit of its own
+	Create   bool   // the bucket may be made: only when the intake stream is new, or a person accepted an empty one
+
+	Now     func() time.Time // nil = time.Now
+	Token   func() string    // random text, never the same twice; nil = 130 random bits
+	Timeout time.Duration    // of one store call; 0 = 5 s
+	Log     zerolog.Logger
+}
+
+func (o *Options) defaults() {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Token == nil {
+		o.Token = rand.Text
+	}
+	if o.Timeout <= 0 {
+		o.Timeout = 5 * time.Second
+	}
+	if o.MaxBytes <= 0 {
+		o.MaxBytes = -1
+	}
+}
+
+// Ledger keeps rows, events, numbers and event ids. It is safe for concurrent use, also by several processes.
+type Ledger struct {
+	*store
+	id    string
+	now   func() time.Time
+	token func() string
+}
+
+// Open binds the ledger's bucket, or makes it if Options.Create allows. Errors: *MissingError when there is none,
+// *ConfigError when the bucket cannot be trusted; anything else means that NATS could not be asked, try again.
+// Open does not compare Company and System with what Meta has pinned: the caller does and knows both ways out.
+func Open(ctx context.Context, js jetstream.JetStream, o Options) (*Ledger, error) {
+	o.defaults()
+	bucket, err := bucketName("flexid_ledger", o.Prefix)
+	if err != nil {
+		return nil, err
+	}
+	want := streamConfig(bucket, o, ledgerMetadata(o.Token()))
+	have, err := ensure(ctx, js, want, o, o.Create)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		return nil, &MissingError{Bucket: bucket}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("opening the ledger: %w", err)
+	}
+	if faults := append(contradictions(have, want), checkMetadata(have)...); len(faults) > 0 {
+		return nil, &ConfigError{Bucket: bucket, Faults: faults}
+	}
+	if have.Replicas < want.Replicas {
+		o.Log.Warn().Int("replicas", have.Replicas).Int("wanted", want.Replicas).Msg("ledger: fewer replicas than configured")
+	}
+	s, err := bind(ctx, js, bucket, o)
+	if err != nil {
+		return nil, fmt.Errorf("opening the ledger: %w", err)
+	}
+	l := &Ledger{store: s, id: have.Metadata[metaLedgerID], now: o.Now, token: o.Token}
+	if err := l.pin(ctx, o.Company, o.System); err != nil {
+		return nil, fmt.Errorf("opening the ledger: %w", err)
+	}
+	return l, nil
+}
+
+// bind is done once and never refreshed: the handle remembers that AllowDirect is off, so that reads go to the leader
+// even if some tool turns it on meanwhile.
+func bind(ctx context.Context, js jetstream.JetStream, bucket string, o Options) (*store, error) {
+	ctx, cancel := context.WithTimeout(ctx, o.Timeout)
+	defer cancel()
+	kv, err := js.KeyValue(ctx, bucket)
+	if err != nil {
+		return nil, err
+	}
+	return &store{kv: kv, js: js, bucket: bucket, timeout: o.Timeout, log: o.Log}, nil
+}
+
+// LedgerID is the random name of this ledger; the intake stream's metadata carries it.
+func (l *Ledger) LedgerID() string { return l.id }
+
+// Bucket is the name of the key-value bucket, for messages.
+func (l *Ledger) Bucket() string { return l.bucket }
+
+// Get reads a row from the leader. It is a hint: only a compare-and-set decides. Errors: ErrNoRow; ErrNewer, with what
+// names the document; *MissingError; anything else means that NATS could not be asked.
+func (l *Ledger) Get(ctx context.Context, id ID) (Row, error) {
+	e, err := l.get(ctx, rowKey(id))
+	if errors.Is(err, jetstream.ErrKeyNotFound) {
+		return Row{}, fmt.Errorf("row %s: %w", id, ErrNoRow)
+	}
+	if err != nil {
+		return Row{}, err
+	}
+	return rowOf(e.Value(), e.Revision(), id)
+}
+
+func rowOf(value []byte, revision uint64, id ID) (Row, error) {
+	row, err := Unmarshal(value)
+	row.Revision = revision
+	if row.ID == "" {
+		row.ID = id
+	}
+	if err != nil && !errors.Is(err, ErrNewer) {
+		err = fmt.Errorf("row %s, revision %d: %w", id, revision, err)
+	}
+	return row, err
+}
+
+// Event reads event n of a document; ErrNoEvent if there is none.
+func (l *Ledger) Event(ctx context.Context, id ID, n int) (Event, error) {
+	ev, _, err := l.event(ctx, id, n)
+	return ev, err
+}
+
+func (l *Ledger) event(ctx context.Context, id ID, n int) (Event, uint64, error) {
+	e, err := l.get(ctx, eventKey(id, n))
+	if errors.Is(err, jetstream.ErrKeyNotFound) {
+		return Event{}, 0, fmt.Errorf("event %d of %s: %w", n, id, ErrNoEvent)
+	}
+	if err != nil {
+		return Event{}, 0, err
+	}
+	ev, err := unmarshalEvent(e.Value())
+	if err != nil {
+		return Event{}, e.Revision(), fmt.Errorf("event %d of %s: %w", n, id, err)
+	}
+	return ev, e.Revision(), nil
+}
+
+// PutEvent stores an event that the row points at already, for instance with the story of its end; the last writer wins.
+// It is durable when it returns nil.
+func (l *Ledger) PutEvent(ctx context.Context, id ID, ev Event) error {
+	for {
+		_, rev, err := l.event(ctx, id, ev.N)
+		if err != nil && rev == 0 && !errors.Is(err, ErrNoEvent) {
+			return err
+		}
+		if _, err = l.writeEvent(ctx, id, ev, rev); !lostRace(err) {
+			return err
+		}
+	}
+}
+
+// writeEvent stores an event at one revision. Without a compare-and-set a call that timed out could be stored after a
+// later one and bring an old story back.
+func (l *Ledger) writeEvent(ctx context.Context, id ID, ev Event, revision uint64) (uint64, error) {
+	ev.Token = l.token()
+	data, err := ev.marshal()
+	if err != nil {
+		return 0, err
+	}
+	return l.cas(ctx, eventKey(id, ev.N), data, revision)
+}
+
+// lostRace: somebody else wrote, reading again can help.
+func lostRace(err error) bool {
+	var c *ConflictError
+	return errors.As(err, &c) && !c.Deleted
+}

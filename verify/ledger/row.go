@@ -1,0 +1,270 @@
+package ledger
+
+import (
+	"encoding/json"
+	"time"
+
+	"flexid/flexi"
+)
+
+// Format is the newest row format this binary writes. A row with a higher one is left alone (ErrNewer).
+const Format = 1
+
+// State is where a document stands; DESIGN 4.
+type State string
+
+// The states.
+const (
+	Queued    State = "queued"
+	Sending   State = "sending"
+	Maybe     State = "maybe"
+	Confirmed State = "confirmed"
+	Parked    State = "parked"
+	Dropped   State = "dropped"
+)
+
+// Reason says why a document stands there.
+type Reason string
+
+// The reasons, by state.
+const (
+	Waiting  Reason = "waiting"   // queued: Retry-After, quota, an empty bucket, the ERP is down
+	Behind   Reason = "behind"    // queued: an earlier event of the document holds it back
+	Blocked  Reason = "blocked"   // queued: the gate is closed
+	WaitsFor Reason = "waits_for" // queued: a related document is not confirmed yet
+
+	Adopted    Reason = "adopted"    // confirmed: it was there already, equal
+	Repeated   Reason = "repeated"   // confirmed: the same event or content again, no write
+	Superseded Reason = "superseded" // confirmed: a newer version took effect before
+
+	Rejected   Reason = "rejected" // parked
+	Conflict   Reason = "conflict"
+	Duplicate  Reason = "duplicate"
+	Unknown    Reason = "unknown"
+	Unreadable Reason = "unreadable"
+	IDReused   Reason = "id_reused"
+)
+
+// ID names a document: a hash of company, evidence and external id (DESIGN 5.3). It is the ledger key without prefix.
+type ID string
+
+// Row is the state of one document. It is changed only by compare-and-set (Ledger.Append, Claim, Settle).
+type Row struct {
+	Format   int              `json:"format"`
+	ID       ID               `json:"id"`
+	Evidence string           `json:"evidence"`
+	Source   string           `json:"source,omitempty"`
+	Key      string           `json:"key"`
+	Ext      flexi.ExternalID `json:"ext"`
+
+	// What lists show and filter by: the oldest event that is not final, else the last one.
+	State    State     `json:"state"`
+	Reason   Reason    `json:"reason,omitempty"`
+	Cause    string    `json:"cause,omitempty"`
+	Number   string    `json:"number,omitempty"`
+	Partner  string    `json:"partner,omitempty"`
+	Amount   string    `json:"amount,omitempty"`
+	Currency string    `json:"currency,omitempty"`
+	Date     string    `json:"date,omitempty"` // document date, YYYY-MM-DD
+	Sends    int       `json:"sends"`          // of the shown event: attempts that may have committed or did
+	Updated  time.Time `json:"updated"`
+	Owner    string    `json:"owner,omitempty"` // the person it is assigned to
+
+	// The record as our last effective event left it.
+	FlexiID string   `json:"flexi_id,omitempty"`
+	Numbers []string `json:"numbers,omitempty"` // number keys this row owns, see Ledger.TakeNumber
+	Last    *Effect  `json:"last,omitempty"`    // nil: the key is unknown (never confirmed, or deleted)
+	Base    []int    `json:"base,omitempty"`    // ordinals of the events that took effect since the record was made
+	Known   *Version `json:"known,omitempty"`   // highest sender's version that took effect
+
+	// The queue of events: each lies under its own key, Head..Tail are not final.
+	Head int   `json:"head"` // ordinal of the current event; 0 none yet; Tail+1 never
+	Tail int   `json:"tail"` // ordinal of the last appended event
+	Work *Work `json:"work,omitempty"`
+
+	// Highest sequence appended so far, by intake stream: an event above it was never appended, so that the usual append
+	// need not read the older events.
+	Seen map[string]uint64 `json:"seen,omitempty"`
+
+	Lease *Lease `json:"lease,omitempty"`
+
+	// What is owed, without changing the state.
+	Due      time.Time   `json:"due,omitzero"`       // when the current event wants attention again
+	ReadBack time.Time   `json:"read_back,omitzero"` // confirmed documents are read back by then
+	Late     []time.Time `json:"late,omitempty"`     // late looks
+	Untold   []int       `json:"untold,omitempty"`   // ordinals that flexi.done has not stored yet
+	Quiet    time.Time   `json:"quiet,omitzero"`     // settle time of the youngest attempt of ANY event: before it, no later event is claimed
+	LookOnce bool        `json:"look_once,omitempty"`
+
+	Token string `json:"token"` // random, new for every write: tells our own timed-out compare-and-set from a stranger's
+
+	Revision uint64                     `json:"-"` // of the store; 0 = not stored yet
+	Extra    map[string]json.RawMessage `json:"-"` // fields of a newer minor version survive
+}
+
+// Effect is the last event that took effect.
+type Effect struct {
+	N      int       `json:"n"`
+	Op     flexi.Op  `json:"op"`
+	Digest string    `json:"digest"`
+	At     time.Time `json:"at"`
+	Sends  int       `json:"sends"`
+	Shaky  bool      `json:"shaky,omitempty"` // it ever had an open attempt
+}
+
+// Version is a sender's version: an integer or an RFC 3339 time.
+type Version struct {
+	Text string `json:"text"`
+}
+
+// Lease is held while a document is being sent. It is taken over only by one who watched the revision stand still for
+// For on its own monotonic clock; by the same Instance in another Run at once.
+type Lease struct {
+	Instance string        `json:"instance"` // id in the locked state directory and this machine
+	Run      string        `json:"run"`      // random for each start of the process
+	Epoch    int           `json:"epoch"`
+	For      time.Duration `json:"for"`
+}
+
+// Work is the working state of the current event. When the event ends, its Story moves to the event's own key.
+type Work struct {
+	N        int       `json:"n"`
+	Op       flexi.Op  `json:"op"`                 // as asked
+	Write    flexi.Op  `json:"write,omitempty"`    // as sent: create, update, storno, delete, attach
+	Begun    time.Time `json:"begun,omitzero"`     // when it became current
+	FirstTry time.Time `json:"first_try,omitzero"` // for the 24 h limits
+
+	Target  string            `json:"target,omitempty"`   // Flexi id the write goes to
+	Before  map[string]string `json:"before,omitempty"`   // before-image: field -> canonical value or its hash
+	BeforeU string            `json:"before_u,omitempty"` // lastUpdate of the before-image
+	BeforeT time.Time         `json:"before_t,omitzero"`  // when it was read
+
+	Attempt  int       `json:"attempt"`            // number of the last attempt
+	Open     bool      `json:"open,omitempty"`     // an attempt that may have committed is not closed yet
+	Opens    int       `json:"opens,omitempty"`    // sends that may have committed
+	Ended    time.Time `json:"ended,omitzero"`     // end of the last open attempt
+	Settle   time.Time `json:"settle,omitzero"`    // when its settle time is over
+	Step     int       `json:"step,omitempty"`     // next look of the schedule
+	Absences int       `json:"absences,omitempty"` // valid looks in a row that showed "not done"
+	LastAbs  time.Time `json:"last_abs,omitzero"`
+	Exists   bool      `json:"exists,omitempty"` // "exists" was said
+	Refused  *Refusals `json:"refused,omitempty"`
+	Reject   *Problem  `json:"reject,omitempty"` // a rejection that owes looks before it counts
+	ByPerson bool      `json:"by_person,omitempty"`
+	Pass     bool      `json:"pass,omitempty"`    // a person allowed this event to pass over what is there
+	Alone    bool      `json:"alone,omitempty"`   // after a maybe a document is sent alone
+	Final    bool      `json:"final,omitempty"`   // the event is over: confirmed, dropped, parked for good
+	Partner  string    `json:"partner,omitempty"` // Flexi id of the partner of a number pair
+	Adopt    string    `json:"adopt,omitempty"`   // Flexi id of the record that gets our external id
+	Passed   int       `json:"passed,omitempty"`  // documents of the evidence accepted when this one was blocked by a 400
+	For      ID        `json:"for,omitempty"`     // waits_for: that document
+
+	End   *End  `json:"end,omitempty"` // set when Final
+	Story Story `json:"story"`
+}
+
+// End is how an event ended. The row may be parked later by a read-back; the event's own end stays.
+type End struct {
+	State  State     `json:"state"`
+	Reason Reason    `json:"reason,omitempty"`
+	Cause  string    `json:"cause,omitempty"`
+	At     time.Time `json:"at"`
+}
+
+// Refusals counts refusals in a row.
+type Refusals struct {
+	Auth    int `json:"auth,omitempty"`
+	Message int `json:"message,omitempty"`
+	Blocks  int `json:"blocks,omitempty"` // 400s that blocked
+}
+
+// Problem is why something stopped, for people: what the ERP said, or what we found.
+type Problem struct {
+	Text   string          `json:"text"`
+	Errors []flexi.Message `json:"errors,omitempty"`
+	Differ []Difference    `json:"differ,omitempty"`
+	Link   string          `json:"link,omitempty"` // another document, evidence/key
+}
+
+// Difference is one field on which sent and found do not agree.
+type Difference struct {
+	Field string `json:"field"`
+	Sent  string `json:"sent"`
+	Found string `json:"found"`
+}
+
+// Story is the append-only history of one event. Long middles are cut: Ledger keeps the first and the last entries.
+type Story struct {
+	Attempts  []Attempt  `json:"attempts,omitempty"`
+	Looks     []Look     `json:"looks,omitempty"`
+	Decisions []Decision `json:"decisions,omitempty"`
+	Cut       int        `json:"cut,omitempty"` // entries left out
+	Problem   *Problem   `json:"problem,omitempty"`
+}
+
+// Attempt is one claimed send.
+type Attempt struct {
+	N        int             `json:"n"`
+	Op       flexi.Op        `json:"op"`
+	Claimed  time.Time       `json:"claimed"`
+	Ended    time.Time       `json:"ended,omitzero"`
+	Outcome  string          `json:"outcome,omitempty"` // "" = running; an Outcome's word
+	Speaker  string          `json:"speaker,omitempty"`
+	Text     string          `json:"text,omitempty"`
+	Errors   []flexi.Message `json:"errors,omitempty"`
+	Requests []flexi.Request `json:"requests,omitempty"`
+}
+
+// Look is one look-up.
+type Look struct {
+	Time    time.Time `json:"time"`
+	Why     string    `json:"why"` // first, settle, late, read_back, person
+	Verdict string    `json:"verdict"`
+	Found   []string  `json:"found,omitempty"` // Flexi ids
+	Text    string    `json:"text,omitempty"`
+}
+
+// Decision is a person's act.
+type Decision struct {
+	Time   time.Time `json:"time"`
+	By     string    `json:"by"`
+	What   string    `json:"what"` // confirm resend drop look note
+	Why    string    `json:"why,omitempty"`
+	Result string    `json:"result,omitempty"`
+}
+
+// Event is one event of a document, under its own key, durable before the row points at it. Body may be up to 512 KiB.
+type Event struct {
+	N        int             `json:"n"`
+	EventID  string          `json:"event_id"`
+	Given    bool            `json:"given,omitempty"` // the sender gave the id; else it is stream, sequence and time
+	Op       flexi.Op        `json:"op"`
+	Version  *Version        `json:"version,omitempty"`
+	Received time.Time       `json:"received"`
+	Subject  string          `json:"subject,omitempty"`
+	Stream   StreamRef       `json:"stream,omitzero"`
+	Number   string          `json:"number,omitempty"` // as people look it up, normalised
+	Digest   string          `json:"digest"`           // of the canonical document
+	Body     json.RawMessage `json:"body,omitempty"`   // the document in Flexi's fields
+	Raw      []byte          `json:"raw,omitempty"`    // of an unreadable event
+	Born     Reason          `json:"born,omitempty"`   // Unreadable or IDReused: parked from the start
+	Problem  *Problem        `json:"problem,omitempty"`
+
+	// Set when it ended or parked; the story of the current event is in the row.
+	State  State     `json:"state,omitempty"`
+	Reason Reason    `json:"reason,omitempty"`
+	Cause  string    `json:"cause,omitempty"`
+	Sends  int       `json:"sends,omitempty"`
+	Done   time.Time `json:"done,omitzero"`
+	Story  *Story    `json:"story,omitempty"`
+
+	Token string                     `json:"token,omitempty"` // as Row.Token; set by the ledger
+	Extra map[string]json.RawMessage `json:"-"`               // as Row.Extra
+}
+
+// StreamRef is where an event lay in the intake stream.
+type StreamRef struct {
+	Stream string    `json:"stream,omitempty"`
+	Seq    uint64    `json:"seq,omitempty"`
+	Time   time.Time `json:"time,omitzero"`
+}

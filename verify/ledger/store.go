@@ -1,0 +1,253 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/rs/zerolog"
+)
+
+// keyValue is what the ledger needs of a bucket: a read from the leader and a compare-and-set; revision 0 means that the
+// key must not exist.
+type keyValue interface {
+	Get(ctx context.Context, key string) (jetstream.KeyValueEntry, error)
+	Update(ctx context.Context, key string, value []byte, revision uint64) (uint64, error)
+}
+
+// store repeats calls of a bucket until they are decided.
+type store struct {
+	kv      keyValue
+	js      jetstream.JetStream
+	bucket  string
+	timeout time.Duration // of one call
+	log     zerolog.Logger
+}
+
+// pause between tries that failed at once (no connection, no leader); a try that timed out has waited already, but a
+// second clock reading is not worth it.
+const pause = 50 * time.Millisecond
+
+// stale is how often a read may contradict a compare-and-set before the read is believed: a deposed leader answers with
+// old values for a moment.
+const stale = 20
+
+// fault is what an error of a store call means.
+type fault uint8
+
+const (
+	lost     fault = iota // may have been stored: no answer, no connection, anything unknown
+	silent                // nobody listens on the subject: no bucket, or no server yet
+	conflict              // another revision than expected
+	full                  // refused for lack of room
+	large                 // refused for its size
+	gone                  // the server says that there is no such stream
+	closed                // our connection is closed for good
+)
+
+func classify(err error) fault {
+	switch {
+	case errors.Is(err, jetstream.ErrKeyExists), errors.Is(err, jetstream.ErrKeyRevisionMismatch):
+		return conflict
+	case errors.Is(err, nats.ErrMaxPayload):
+		return large
+	case errors.Is(err, jetstream.ErrStreamNotFound), errors.Is(err, jetstream.ErrBucketNotFound):
+		return gone
+	case errors.Is(err, nats.ErrConnectionClosed):
+		return closed
+	case errors.Is(err, jetstream.ErrNoStreamResponse), errors.Is(err, nats.ErrNoResponders):
+		return silent
+	}
+	var api *jetstream.APIError
+	if !errors.As(err, &api) {
+		return lost
+	}
+	switch api.ErrorCode {
+	case 10071, 10164: // wrong last sequence; the second on replicated streams
+		return conflict
+	case 10054: // message size
+		return large
+	case 10002, 10023, 10028, 10047: // limits of account, server, memory, storage
+		return full
+	case 10077: // the store refused: a limit of the stream
+		if strings.Contains(api.Description, "too large") {
+			return large
+		}
+		return full
+	}
+	return lost
+}
+
+// cas stores value if key still has the revision. It repeats the very same call until it is decided or ctx is over; the
+// value must differ from every other ever stored under the key (a random token), since finding it proves that it is ours.
+func (s *store) cas(ctx context.Context, key string, value []byte, revision uint64) (uint64, error) {
+	t := &try{store: s, key: key, value: value, revision: revision}
+	for {
+		if ctx.Err() != nil {
+			return 0, t.undecided(ctx)
+		}
+		rev, err := s.update(ctx, key, value, revision)
+		if err == nil {
+			return rev, nil
+		}
+		t.count, t.last = t.count+1, err
+		f := classify(err)
+		if f == lost && ctx.Err() != nil {
+			return 0, t.undecided(ctx)
+		}
+		rev, done, err := t.judge(ctx, f)
+		if done {
+			return rev, err
+		}
+		wait(ctx, pause)
+	}
+}
+
+func (s *store) update(ctx context.Context, key string, value []byte, revision uint64) (uint64, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	return s.kv.Update(ctx, key, value, revision)
+}
+
+// try is one compare-and-set on its way to a decision.
+type try struct {
+	store    *store
+	key      string
+	value    []byte
+	revision uint64
+	count    int
+	last     error
+	open     bool // an earlier call may have been stored
+	odd      int  // reads that contradict the store
+}
+
+// judge says whether a failed call is decided, and how.
+func (t *try) judge(ctx context.Context, f fault) (rev uint64, done bool, err error) {
+	s := t.store
+	switch f {
+	case conflict:
+		return t.compare(ctx)
+	case full, large:
+		if t.open {
+			if rev, done, err := t.compare(ctx); done {
+				return rev, done, err
+			}
+		}
+		return 0, true, t.refusal(f)
+	case gone:
+		return 0, true, &MissingError{Bucket: s.bucket}
+	case closed:
+		return 0, true, t.undecided(ctx)
+	case silent:
+		if s.missing(ctx) {
+			return 0, true, &MissingError{Bucket: s.bucket}
+		}
+	}
+	if !t.open {
+		s.log.Warn().Str("key", t.key).Err(t.last).Msg("ledger: store does not answer, the same write is repeated until it is decided")
+	}
+	t.open = true
+	return 0, false, nil
+}
+
+func (t *try) refusal(f fault) error {
+	if f == large {
+		return &TooLargeError{Key: t.key, Bytes: len(t.value)}
+	}
+	return &FullError{Bucket: t.store.bucket, Err: t.last}
+}
+
+// compare reads who wrote. Not done means: the store moved on or will, ask it again.
+func (t *try) compare(ctx context.Context) (uint64, bool, error) {
+	e, err := t.store.read(ctx, t.key)
+	switch {
+	case errors.Is(err, jetstream.ErrKeyNotFound):
+		if t.odd++; t.odd < stale {
+			return 0, false, nil
+		}
+		return 0, true, &ConflictError{Key: t.key, Expected: t.revision, Deleted: true}
+	case err != nil:
+		if classify(err) == gone {
+			return 0, true, &MissingError{Bucket: t.store.bucket}
+		}
+		t.last = err
+		return 0, false, nil
+	case string(e.Value()) == string(t.value):
+		return e.Revision(), true, nil
+	case e.Revision() > t.revision:
+		return 0, true, &ConflictError{Key: t.key, Expected: t.revision, Found: e.Revision()}
+	}
+	// The expected revision or an older one: a write, perhaps ours, is on its way through the replicas, or the read is old.
+	if e.Revision() < t.revision {
+		if t.odd++; t.odd >= stale {
+			return 0, true, &ConflictError{Key: t.key, Expected: t.revision, Found: e.Revision()}
+		}
+	}
+	return 0, false, nil
+}
+
+func (t *try) undecided(ctx context.Context) error {
+	err, over := t.last, context.Cause(ctx)
+	switch {
+	case err == nil:
+		err = over
+	case over != nil && !errors.Is(err, over):
+		err = fmt.Errorf("%w, %w", err, over)
+	}
+	return &UndecidedError{Subject: subject(t.store.bucket, t.key), Tries: t.count, Err: err}
+}
+
+func subject(bucket, key string) string { return "$KV." + bucket + "." + key }
+
+// missing asks whether the server knows for sure that the stream does not exist.
+func (s *store) missing(ctx context.Context) bool {
+	if s.js == nil {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	_, err := s.js.Stream(ctx, "KV_"+s.bucket)
+	return errors.Is(err, jetstream.ErrStreamNotFound)
+}
+
+// read asks the leader once.
+func (s *store) read(ctx context.Context, key string) (jetstream.KeyValueEntry, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	return s.kv.Get(ctx, key)
+}
+
+// get reads, for as long as two calls may take: a server that restarts is back within that. A key that does not exist is
+// jetstream.ErrKeyNotFound.
+func (s *store) get(ctx context.Context, key string) (jetstream.KeyValueEntry, error) {
+	ctx, cancel := context.WithTimeout(ctx, 2*s.timeout)
+	defer cancel()
+	for {
+		e, err := s.read(ctx, key)
+		if err == nil || errors.Is(err, jetstream.ErrKeyNotFound) {
+			return e, err
+		}
+		f := classify(err)
+		if f == gone || f == silent && s.missing(ctx) {
+			return nil, &MissingError{Bucket: s.bucket}
+		}
+		if f == closed || ctx.Err() != nil {
+			return nil, fmt.Errorf("reading %s (NATS does not answer, or the permission for $JS.API.STREAM.MSG.GET.KV_%s is missing): %w",
+				subject(s.bucket, key), s.bucket, err)
+		}
+		wait(ctx, pause)
+	}
+}
+
+func wait(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-t.C:
+	}
+}

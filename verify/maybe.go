@@ -1,0 +1,267 @@
+package verify
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"flexid/flexi"
+	"flexid/verify/ledger"
+)
+
+// enoughAbsences closes an open attempt, together with the settle time and the fence.
+const enoughAbsences = 3
+
+// nextLook is when a maybe is looked at again: the schedule counts from the end of the attempt, one look falls on the end of
+// the settle time, then every last step.
+func (e *Engine) nextLook(w *ledger.Work, now time.Time) time.Time {
+	looks := e.o.Settings.Looks
+	jitter := func(d time.Duration) time.Duration { return d + time.Duration(e.o.Rand()*0.2*float64(d)) }
+	var next time.Time
+	if w.Step < len(looks) {
+		next = w.Ended.Add(jitter(looks[w.Step]))
+	} else {
+		next = now.Add(jitter(looks[len(looks)-1]))
+	}
+	if now.Before(w.Settle) && w.Settle.Before(next) {
+		next = w.Settle
+	}
+	return later(next, now)
+}
+
+// maybe settles what became of an attempt: look, then confirm, park, wait or send again.
+func (e *Engine) maybe(ctx, work context.Context, row *ledger.Row) (turn, error) {
+	w, now := row.Work, e.o.Now()
+	if e.waitsForFence(row, now) {
+		return at(now.Add(min(e.o.Settings.Probe, time.Second))), nil
+	}
+	if now.Before(row.Due) {
+		return at(row.Due), nil
+	}
+	t, err := e.maybeTask(ctx, row)
+	if err != nil {
+		e.gate.read(row.Evidence, err)
+		return at(now.Add(e.o.Settings.Probe)), nil
+	}
+	ans, err := e.lookUp(ctx, t)
+	if err != nil {
+		return turn{}, err
+	}
+	if !ans.valid {
+		// It uses nothing up. The first and the youngest reason are kept, a long outage does not fill the story.
+		if n := len(w.Story.Looks); n == 0 || w.Story.Looks[n-1].Verdict != "invalid" {
+			e.note(row, "settle", finding{verdict: "invalid", problem: ledger.Problem{Text: ans.why}}, ans)
+			if err := e.save(ctx, row); err != nil {
+				return turn{}, err
+			}
+		}
+		return at(e.afterInvalid(row, now)), nil
+	}
+	f, err := e.judge(ctx, t, ans)
+	if err != nil {
+		return turn{}, err
+	}
+	e.note(row, "settle", f, ans)
+	switch f.verdict {
+	case verdictDone:
+		w.LastAbs = ans.at
+		return e.found(ctx, work, t, f)
+	case verdictConflict, verdictNothing:
+		e.park(row, ledger.Conflict, f.problem)
+		return again(), e.save(ctx, row)
+	case verdictDuplicate:
+		e.park(row, ledger.Duplicate, f.problem)
+		return again(), e.save(ctx, row)
+	case verdictGone: // a delete: not there, and the record may only have been hidden; three looks past the settle time say so
+		return e.gone(ctx, t, ans)
+	}
+	return e.notDone(ctx, work, t, f, ans)
+}
+
+func (e *Engine) maybeTask(ctx context.Context, row *ledger.Row) (*task, error) {
+	t, err := e.task(ctx, row)
+	if err != nil {
+		return nil, err
+	}
+	if row.Work.Write != "" && row.Work.Write != flexi.Attach {
+		t.op = row.Work.Write
+	}
+	if t.op == flexi.Delete {
+		if t.left, err = e.expected(ctx, row); err != nil {
+			return nil, err
+		}
+	}
+	t.props, err = e.books.properties(ctx, row.Evidence)
+	return t, err
+}
+
+// afterInvalid: while the ERP cannot be read looks go on, at most every last step of the schedule.
+func (e *Engine) afterInvalid(row *ledger.Row, now time.Time) time.Time {
+	pause := min(max(now.Sub(row.Work.Ended)/4, e.o.Settings.Probe), e.o.Settings.Looks[len(e.o.Settings.Looks)-1])
+	if pause <= 0 {
+		pause = e.o.Settings.Probe
+	}
+	return now.Add(pause)
+}
+
+// found: the wanted state is shown. A record that does not carry our external id gets it while an attempt is open: it is
+// the fence against that attempt.
+func (e *Engine) found(ctx, work context.Context, t *task, f finding) (turn, error) {
+	row, w := t.row, t.row.Work
+	x := effect{flexiID: f.target, number: f.number, own: f.own}
+	create := w.Write == flexi.Create || w.Write == flexi.Attach
+	switch {
+	case create && !f.own && w.Open && w.Adopt == "":
+		w.Adopt = f.target
+		return e.send(ctx, work, t)
+	case create && !f.own && w.Open && e.o.Now().Before(w.Settle):
+		// Attached and not shown: no fence. Only time ends the attempt; the last look falls on the end of it.
+		e.fence.set(row.Evidence, fenceDisproved)
+		row.Due = w.Settle
+		return at(row.Due), e.save(ctx, row)
+	case create && (!f.own || w.Adopt != ""):
+		x.reason = ledger.Adopted
+	}
+	e.confirm(row, t.ev, x)
+	return again(), e.save(ctx, row)
+}
+
+// attached: the update without fields that gives an adopted record our external id ended. It is tried once; the next look
+// says whether the id is there.
+func (e *Engine) attached(row *ledger.Row, res *flexi.Result, now time.Time) {
+	w := row.Work
+	w.Write = flexi.Create
+	row.State, row.Reason = ledger.Maybe, ""
+	row.Due = now
+	if res.Outcome == flexi.Maybe || res.Outcome == flexi.Accepted {
+		row.Sends++
+	}
+}
+
+// gone: a delete shows nothing at valid looks; the last one must come after the settle time.
+func (e *Engine) gone(ctx context.Context, t *task, ans answer) (turn, error) {
+	row, w, now := t.row, t.row.Work, e.o.Now()
+	w.Absences++
+	w.LastAbs = ans.at
+	if w.Absences >= enoughAbsences && !ans.at.Before(w.Settle) {
+		e.confirm(row, t.ev, effect{})
+		return again(), e.save(ctx, row)
+	}
+	w.Step++
+	row.Due = e.nextLook(w, now)
+	return at(row.Due), e.save(ctx, row)
+}
+
+// notDone: absent, or the before-image is shown. Enough of that, late enough, permits the next send where a fence holds.
+func (e *Engine) notDone(ctx, work context.Context, t *task, f finding, ans answer) (turn, error) {
+	row, w, now := t.row, t.row.Work, e.o.Now()
+	if ans.doubtful {
+		w.Step++
+		row.Due = e.nextLook(w, now)
+		return at(row.Due), e.save(ctx, row)
+	}
+	w.Absences++
+	w.LastAbs = ans.at
+	if f.before != nil {
+		w.Before, w.BeforeU, w.BeforeT = f.before, f.lastUpdate, ans.at
+	}
+	settled := !ans.at.Before(w.Settle)
+	scheduleOver := w.Step >= len(e.o.Settings.Looks)-1
+	w.Step++
+	switch {
+	case w.Reject != nil && (!w.Open || w.Absences >= enoughAbsences && settled):
+		p := *w.Reject
+		e.park(row, ledger.Rejected, p)
+		w.End.Cause = row.Cause
+		return again(), e.save(ctx, row)
+	case w.Absences < enoughAbsences || !settled:
+	case w.Exists:
+		if scheduleOver {
+			e.park(row, ledger.Unknown, ledger.Problem{Text: "Flexi said that a record with our external id exists, and shows none: look for it in Flexi, then confirm or resend"})
+			return again(), e.save(ctx, row)
+		}
+	case w.Opens >= e.o.Settings.Sends && !w.ByPerson:
+		e.park(row, ledger.Unknown, ledger.Problem{Text: fmt.Sprintf("sent %d times without an answer that tells, and not found: see what is wrong, then resend or drop", w.Opens)})
+		return again(), e.save(ctx, row)
+	default:
+		if tn, ok, err := e.mayResend(ctx, row, now); !ok {
+			return tn, err
+		}
+		return e.send(ctx, work, t)
+	}
+	row.Due = e.nextLook(w, now)
+	return at(row.Due), e.save(ctx, row)
+}
+
+// mayResend asks the fence. For an update, storno or delete the before-image is proof enough; a person's resend needs the
+// absences only.
+func (e *Engine) mayResend(ctx context.Context, row *ledger.Row, now time.Time) (turn, bool, error) {
+	w := row.Work
+	if w.Write != flexi.Create || w.ByPerson {
+		return turn{}, true, nil
+	}
+	f := e.fence.of(row.Evidence)
+	switch {
+	case f == fenceProved:
+		return turn{}, true, nil
+	case f == fenceDisproved:
+		e.park(row, ledger.Unknown, ledger.Problem{Text: "Flexi does not keep our external ids in " + row.Evidence +
+			", so nothing would refuse a second record: look for it in Flexi, then confirm, or resend knowing that"})
+		return again(), false, e.save(ctx, row)
+	case now.Sub(w.FirstTry) > waitMost:
+		e.park(row, ledger.Unknown, ledger.Problem{Text: "for 24 h no record of ours came back from " + row.Evidence +
+			" with its external id, so it is not known whether Flexi would refuse a second record"})
+		return again(), false, e.save(ctx, row)
+	}
+	row.Due = now.Add(e.o.Settings.Looks[len(e.o.Settings.Looks)-1])
+	return again(), false, e.save(ctx, row)
+}
+
+// waitsForFence: everything but the fence is there for a resend. Nothing is asked of the ERP until another document has
+// settled that question; then the absence is seen once more, because it must be young.
+func (e *Engine) waitsForFence(row *ledger.Row, now time.Time) bool {
+	w := row.Work
+	if w.Write != flexi.Create || w.ByPerson || w.Exists || w.Reject != nil || w.Adopt != "" ||
+		w.Absences < enoughAbsences || w.LastAbs.Before(w.Settle) || w.Opens >= e.o.Settings.Sends {
+		return false
+	}
+	if e.fence.of(row.Evidence) != fenceUnknown || now.Sub(w.FirstTry) > waitMost {
+		if row.Due.After(now) {
+			row.Due = now
+		}
+		return false
+	}
+	return now.Before(row.Due)
+}
+
+// lookAtUnknown keeps looking at a document parked as unknown: it may turn up, and then nobody has to do anything.
+func (e *Engine) lookAtUnknown(ctx context.Context, row *ledger.Row) (turn, error) {
+	t, err := e.maybeTask(ctx, row)
+	if err != nil {
+		return at(e.o.Now().Add(e.o.Settings.Probe)), nil
+	}
+	ans, err := e.lookUp(ctx, t)
+	if err != nil {
+		return turn{}, err
+	}
+	if !ans.valid {
+		return at(e.o.Now().Add(unknownEvery / 4)), nil
+	}
+	f, err := e.judge(ctx, t, ans)
+	if err != nil {
+		return turn{}, err
+	}
+	e.note(row, "late", f, ans)
+	row.Due = e.o.Now().Add(unknownEvery)
+	switch f.verdict {
+	case verdictDone:
+		e.confirm(row, t.ev, effect{flexiID: f.target, number: f.number, own: f.own})
+	case verdictDuplicate:
+		e.park(row, ledger.Duplicate, f.problem)
+	case verdictConflict:
+		if t.op != flexi.Update && t.op != flexi.Storno && t.op != flexi.Delete {
+			e.park(row, ledger.Conflict, f.problem)
+		}
+	}
+	return again(), e.save(ctx, row)
+}

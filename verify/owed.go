@@ -1,0 +1,166 @@
+package verify
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"flexid/flexi"
+	"flexid/verify/compare"
+	"flexid/verify/ledger"
+)
+
+// readBackAt rounds up to a common moment, so that documents confirmed about the same time are read back in one request.
+// Where the fence is not known yet the read-back comes at once: it settles that question for the others.
+func (e *Engine) readBackAt(evidence string, now time.Time) time.Time {
+	if e.fence.of(evidence) == fenceUnknown {
+		return now
+	}
+	return now.Add(e.o.Settings.ReadBack).Truncate(e.o.Settings.ReadBack / 4).Add(e.o.Settings.ReadBack / 4)
+}
+
+// owed does what a document is owed without changing its state: read-back of a confirmed one, late looks after an attempt
+// that was ever open.
+func (e *Engine) owed(ctx context.Context, row *ledger.Row) (turn, error) {
+	now := e.o.Now()
+	idle := row.Work != nil && row.Work.Final && row.Head == row.Tail
+	late := len(row.Late) > 0 && !now.Before(row.Late[0])
+	back := !row.ReadBack.IsZero() && !now.Before(row.ReadBack)
+	switch {
+	case !late && !back:
+		return turn{}, nil
+	case !idle && row.State != ledger.Parked:
+		// The current event reads the record anyway; a late look waits until it is over.
+		row.ReadBack = time.Time{}
+		if late {
+			row.Late[0] = now.Add(time.Minute)
+		}
+		return turn{}, e.save(ctx, row)
+	}
+	return e.check(ctx, row, late)
+}
+
+// check looks at a document whose last event is over (or parked) and compares the books with what our events left.
+func (e *Engine) check(ctx context.Context, row *ledger.Row, late bool) (turn, error) {
+	t, err := e.checkTask(ctx, row)
+	if err != nil {
+		e.gate.read(row.Evidence, err)
+		return at(e.o.Now().Add(e.o.Settings.Probe)), nil
+	}
+	ans, err := e.lookUp(ctx, t)
+	if err != nil {
+		return turn{}, err
+	}
+	if !ans.valid || ans.doubtful && len(ans.records) == 0 {
+		return at(e.o.Now().Add(max(e.o.Settings.Probe, 5*time.Second))), nil
+	}
+	why := "read_back"
+	if late {
+		why = "late"
+		row.Late = row.Late[1:]
+	}
+	row.ReadBack = time.Time{}
+	reason, p, err := e.audit(ctx, t, ans, late)
+	if err != nil {
+		return turn{}, err
+	}
+	f := finding{verdict: "as_left", problem: p}
+	if reason != "" {
+		f.verdict = verdict(reason)
+	}
+	if row.State == ledger.Confirmed || late {
+		e.note(row, why, f, ans)
+	}
+	if reason == "" || row.State == ledger.Parked {
+		return again(), e.save(ctx, row)
+	}
+	// confirmed -> parked, or a rejected or dropped document that is there after all: a person must know.
+	w := row.Work
+	w.Final = false
+	e.park(row, reason, p)
+	row.Work.Story.Problem = &p
+	if err := e.save(ctx, row); err != nil {
+		return turn{}, err
+	}
+	e.alert(ctx, string(reason), row, p.Text)
+	return again(), nil
+}
+
+// checkTask asks for the document as a whole, by what our events left.
+func (e *Engine) checkTask(ctx context.Context, row *ledger.Row) (*task, error) {
+	t, err := e.task(ctx, row)
+	if err != nil {
+		return nil, err
+	}
+	if t.left, err = e.expected(ctx, row); err != nil {
+		return nil, err
+	}
+	if t.ev.Body == nil {
+		t.ev.Body = json.RawMessage("{}")
+	}
+	t.props, err = e.books.properties(ctx, row.Evidence)
+	return t, err
+}
+
+// audit compares what a look shows with what the last effective event left. "" means that nothing is wrong.
+func (e *Engine) audit(ctx context.Context, t *task, ans answer, late bool) (ledger.Reason, ledger.Problem, error) {
+	row := t.row
+	mine, others := e.sort(t, ans.records)
+	if row.Last == nil && len(mine) == 0 {
+		// Nothing of ours is expected. A record with the number only is a person's, unless it never was before an attempt.
+		return "", ledger.Problem{}, nil
+	}
+	switch {
+	case row.Last == nil:
+		return ledger.Duplicate, ledger.Problem{Text: "record " + ids(mine) + " stands under our external id, though no event of ours left one"}, nil
+	case len(mine)+len(others) > 1:
+		return ledger.Duplicate, ledger.Problem{Text: "Flexi has more than one record for this document: ids " + ids(append(slices.Clone(mine), others...))}, nil
+	case len(mine) == 0 && len(others) == 0:
+		return ledger.Conflict, ledger.Problem{Text: "the record is not in Flexi any more"}, nil
+	case len(mine) == 0:
+		return ledger.Conflict, ledger.Problem{Text: "number stands under record " + ids(others) + ", our own record " + row.FlexiID + " is gone"}, nil
+	}
+	rec := mine[0]
+	if !carries(rec, row.Ext) && row.Work.End != nil && row.Work.End.Reason != ledger.Adopted && row.Work.Write == flexi.Create {
+		e.fence.set(row.Evidence, fenceDisproved)
+	}
+	if row.Last.Op == flexi.Storno && !truth(rec, "storno") {
+		return ledger.Conflict, ledger.Problem{Text: "record " + rec.ID() + " is not cancelled"}, nil
+	}
+	if t.left == nil {
+		return "", ledger.Problem{}, nil
+	}
+	res, err := compare.Comparer{Props: t.props, Resolve: e.books, Items: e.items(ctx, row, t.left)}.Compare(ctx, t.left, rec)
+	if err != nil {
+		return "", ledger.Problem{}, fmt.Errorf("comparing record %s with what our events left: %w", rec.ID(), err)
+	}
+	if res.Equal(true) {
+		return "", ledger.Problem{}, nil
+	}
+	p := differs(res, true, "record "+rec.ID()+" is not as our last event left it")
+	if late && !e.anOlderEvent(ctx, t, rec) {
+		return "", p, nil // a person went on with it: theirs
+	}
+	return ledger.Conflict, p, nil
+}
+
+// anOlderEvent: the record has the content of an event of ours that is not the last effective one. Then a request that was
+// given up took effect late.
+func (e *Engine) anOlderEvent(ctx context.Context, t *task, rec flexi.Record) bool {
+	for n := max(1, t.row.Tail-mostBase); n <= t.row.Tail; n++ {
+		if t.row.Last != nil && n == t.row.Last.N {
+			continue
+		}
+		ev, err := e.o.Ledger.Event(ctx, t.row.ID, n)
+		if err != nil || ev.Body == nil {
+			continue
+		}
+		res, err := compare.Comparer{Props: t.props, Resolve: e.books}.Compare(ctx, ev.Body, rec)
+		if err == nil && res.Equal(true) && len(res.Skipped) == 0 {
+			return true
+		}
+	}
+	return false
+}

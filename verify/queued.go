@@ -1,0 +1,273 @@
+package verify
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"flexid/flexi"
+	"flexid/verify/compare"
+	"flexid/verify/ledger"
+)
+
+// task is what a step knows of the current event: the row, the event, and what reads told.
+type task struct {
+	row   *ledger.Row
+	ev    *ledger.Event
+	props *flexi.Properties
+	op    flexi.Op        // what the event comes to for this document: never upsert once it is decided
+	left  json.RawMessage // of a delete: the document as our events left it
+}
+
+func (e *Engine) task(ctx context.Context, row *ledger.Row) (*task, error) {
+	ev, err := e.o.Ledger.Event(ctx, row.ID, row.Work.N)
+	if err != nil {
+		return nil, fmt.Errorf("reading event %d: %w", row.Work.N, err)
+	}
+	return &task{row: row, ev: &ev, op: ev.Op}, nil
+}
+
+// queued judges the current event and sends it if it has to be sent. Numbered in the order in which the answers are cheap.
+func (e *Engine) queued(ctx, work context.Context, row *ledger.Row) (turn, error) {
+	t, err := e.task(ctx, row)
+	if err != nil {
+		return turn{}, err
+	}
+
+	// 1. What needs no ERP.
+	if done := e.endedAtOnce(t); done {
+		return again(), e.save(ctx, row)
+	}
+	if row.Due.After(e.o.Now()) {
+		return at(row.Due), nil
+	}
+	if until, why := e.gate.closed(row.Evidence); !until.IsZero() {
+		return e.blocked(ctx, row, until, why)
+	}
+
+	// 2. Evidence and fields.
+	if ok, err := e.describable(ctx, t); err != nil {
+		return e.unreadableERP(t, err), nil
+	} else if !ok {
+		return again(), e.save(ctx, row)
+	}
+
+	// 3. The number belongs to one document only.
+	if ok, err := e.ownNumber(ctx, t); err != nil {
+		return e.unreadableERP(t, err), nil
+	} else if !ok {
+		return again(), e.save(ctx, row)
+	}
+
+	// 4. What it refers to comes first.
+	if wait, err := e.waitsFor(ctx, t); err != nil || !wait.IsZero() {
+		return at(wait), err
+	}
+
+	// 5. Look before the first send.
+	if t.op != flexi.Create || e.o.Settings.LookFirst || row.LookOnce {
+		if tn, send, err := e.firstLook(ctx, t); err != nil || !send {
+			return tn, err
+		}
+	}
+	return e.send(ctx, work, t)
+}
+
+// blocked leaves a document queued behind a closed gate. The row says so once; the waiting itself costs nothing.
+func (e *Engine) blocked(ctx context.Context, row *ledger.Row, until time.Time, _ *GateStatus) (turn, error) {
+	if row.Reason != ledger.Blocked {
+		row.Reason = ledger.Blocked
+		if err := e.save(ctx, row); err != nil {
+			return turn{}, err
+		}
+	}
+	return at(until), nil
+}
+
+// unreadableERP waits for an ERP that cannot be read. The reads reported to the gate already.
+func (e *Engine) unreadableERP(t *task, err error) turn {
+	e.gate.read(t.row.Evidence, err)
+	return at(e.o.Now().Add(e.o.Settings.Probe/2 + time.Duration(e.o.Rand()*float64(e.o.Settings.Probe))))
+}
+
+// endedAtOnce closes events that need neither ERP nor look. It reports whether the row changed.
+func (e *Engine) endedAtOnce(t *task) bool {
+	row, ev := t.row, t.ev
+	switch {
+	case ev.Born == ledger.Repeated:
+		e.end(row, ledger.Confirmed, ledger.Repeated)
+	case ev.Born != "":
+		p := ledger.Problem{Text: "this event cannot be read"}
+		if ev.Problem != nil {
+			p = *ev.Problem
+		}
+		e.park(row, ev.Born, p)
+	case older(ev.Version, row.Known):
+		row.Work.Story.Problem = &ledger.Problem{Text: fmt.Sprintf("version %s came after version %s had taken effect", ev.Version.Text, row.Known.Text)}
+		e.end(row, ledger.Confirmed, ledger.Superseded)
+	case !e.allowed(row.Evidence, ev.Op):
+		e.park(row, ledger.Rejected, ledger.Problem{Text: fmt.Sprintf(
+			"operation %s is not allowed for %s: add it to FLEXID_FLEXI_ALLOW and send the event again", ev.Op, row.Evidence)})
+		row.Cause = string(flexi.RightMissing)
+		row.Work.End.Cause = row.Cause
+	case (ev.Op == flexi.Create || ev.Op == flexi.Upsert) && row.Last != nil && row.Last.Digest == ev.Digest && !row.Work.Pass:
+		e.end(row, ledger.Confirmed, ledger.Repeated)
+	case ev.Op == flexi.Create && row.Last != nil && !row.Work.Pass:
+		e.park(row, ledger.Conflict, ledger.Problem{Text: "this document was created before with other content: send the change as an update or upsert"})
+	default:
+		if row.Last != nil && (ev.Op == flexi.Upsert || ev.Op == flexi.Create) {
+			t.op = flexi.Update
+		}
+		return false
+	}
+	return true
+}
+
+// describable makes sure that the evidence exists, and reads its fields.
+func (e *Engine) describable(ctx context.Context, t *task) (bool, error) {
+	info, ok, err := e.books.evidence(ctx, t.row.Evidence)
+	if err != nil {
+		return false, err
+	}
+	if !ok {
+		e.park(t.row, ledger.Unreadable, ledger.Problem{Text: fmt.Sprintf("Flexi has no evidence %q for our user: check the subject", t.row.Evidence)})
+		return false, nil
+	}
+	if !info.ExtIDs {
+		e.fence.set(t.row.Evidence, fenceDisproved)
+	}
+	t.props, err = e.books.properties(ctx, t.row.Evidence)
+	return true, err
+}
+
+// question asks for the current event's document.
+func (e *Engine) question(t *task) question {
+	q := question{
+		evidence: t.row.Evidence, exts: []flexi.ExternalID{t.row.Ext},
+		number: t.ev.Number, partner: t.row.Work.Partner, id: t.row.FlexiID,
+	}
+	if q.number == "" && t.row.Last != nil {
+		q.number = t.row.Number
+	}
+	if t.row.Work.Target != "" {
+		q.id = t.row.Work.Target
+	}
+	q.exts = append(q.exts, foreignIDs(t.ev.Body)...)
+	if fields, err := compare.Fields(t.ev.Body); err == nil {
+		q.fields = append(q.fields, fields...)
+	}
+	if fields, err := compare.Fields(t.left); err == nil && t.left != nil {
+		q.fields = append(q.fields, fields...)
+	}
+	q.fields = append(q.fields, "storno", "zamekK", "stavUhrK", "zuctovano")
+	if field, pair := flexi.NumberField(t.row.Evidence); pair {
+		q.fields = append(q.fields, field, "firma")
+	}
+	return q
+}
+
+// foreignIDs are external ids of other systems that the sender wants attached.
+func foreignIDs(body json.RawMessage) []flexi.ExternalID {
+	var doc struct {
+		ID json.RawMessage `json:"id"`
+	}
+	if json.Unmarshal(body, &doc) != nil || doc.ID == nil {
+		return nil
+	}
+	var many []flexi.ExternalID
+	if json.Unmarshal(doc.ID, &many) == nil {
+		return many
+	}
+	var one flexi.ExternalID
+	if json.Unmarshal(doc.ID, &one) == nil && strings.HasPrefix(string(one), "ext:") {
+		return []flexi.ExternalID{one}
+	}
+	return nil
+}
+
+// firstLook reads what is there and judges it. send is true when the event still has to be sent.
+func (e *Engine) firstLook(ctx context.Context, t *task) (tn turn, send bool, err error) {
+	row := t.row
+	if t.op == flexi.Delete {
+		if t.left, err = e.expected(ctx, row); err != nil {
+			return turn{}, false, err
+		}
+	}
+	ans, err := e.lookUp(ctx, t)
+	if err != nil {
+		return turn{}, false, err
+	}
+	if !ans.valid {
+		return at(e.o.Now().Add(e.o.Settings.Probe/2 + time.Duration(e.o.Rand()*float64(e.o.Settings.Probe)))), false, nil
+	}
+	v, err := e.judge(ctx, t, ans)
+	if err != nil {
+		return turn{}, false, err
+	}
+	e.note(row, "first", v, ans)
+	row.LookOnce = false
+	switch v.verdict {
+	case verdictSend:
+		row.Work.Target, row.Work.Before, row.Work.BeforeU, row.Work.BeforeT = v.target, v.before, v.lastUpdate, ans.at
+		row.Work.Absences = 0
+		if v.op != "" {
+			t.op = v.op
+		}
+		return turn{}, true, nil
+	case verdictDone:
+		x := effect{flexiID: v.target, number: v.number, own: v.own}
+		if t.op != flexi.Delete || v.target != "" {
+			x.reason = ledger.Adopted
+		}
+		e.confirm(row, t.ev, x)
+	case verdictGone: // a delete of what is not there any more: absent through the schedule
+		row.Work.Absences++
+		if row.Work.Absences < 3 || row.Work.Step < len(e.o.Settings.Looks)-1 {
+			row.Reason, row.Due = ledger.Waiting, e.o.Now().Add(e.stepWait(row.Work))
+			row.Work.Step++
+			return at(row.Due), false, e.save(ctx, row)
+		}
+		e.confirm(row, t.ev, effect{reason: ledger.Adopted})
+	case verdictNothing:
+		e.park(row, ledger.Rejected, v.problem)
+		row.Cause, row.Work.End.Cause = string(flexi.OtherCause), string(flexi.OtherCause)
+	case verdictConflict:
+		e.park(row, ledger.Conflict, v.problem)
+	case verdictDuplicate:
+		e.park(row, ledger.Duplicate, v.problem)
+	}
+	return again(), false, e.save(ctx, row)
+}
+
+// stepWait is the pause to the next step of the schedule, for looks without an attempt.
+func (e *Engine) stepWait(w *ledger.Work) time.Duration {
+	looks := e.o.Settings.Looks
+	i := min(w.Step+1, len(looks)-1)
+	return max(looks[i]-looks[max(i-1, 0)], 0)
+}
+
+// older says whether a sender's version lies before the one that took effect.
+func older(v, known *ledger.Version) bool {
+	if v == nil || known == nil {
+		return false
+	}
+	a, aTime, okA := versionKey(v.Text)
+	b, bTime, okB := versionKey(known.Text)
+	if !okA || !okB || aTime.IsZero() != bTime.IsZero() {
+		return false // not comparable: stream order decides
+	}
+	if !aTime.IsZero() {
+		return aTime.Before(bTime)
+	}
+	return len(a) < len(b) || len(a) == len(b) && a < b
+}
+
+func versionKey(s string) (digits string, t time.Time, ok bool) {
+	if d := strings.TrimLeft(s, "0"); strings.Trim(s, "0123456789") == "" && s != "" {
+		return d, time.Time{}, true
+	}
+	t, err := time.Parse(time.RFC3339Nano, s)
+	return "", t, err == nil
+}

@@ -1,0 +1,210 @@
+package verify
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"flexid/flexi"
+	"flexid/verify/ledger"
+)
+
+// A document waits for another one at most this long; then it is sent as it is and the ERP says what it thinks.
+const (
+	waitMost  = 24 * time.Hour
+	waitEvery = 2 * time.Second
+	chainMost = 32
+)
+
+// ownNumber makes the document number this row's own, or parks the event: two keys must not share one. ok is false when
+// the row was parked.
+func (e *Engine) ownNumber(ctx context.Context, t *task) (ok bool, err error) {
+	row, ev := t.row, t.ev
+	if ev.Number == "" {
+		return true, nil
+	}
+	name := ev.Number
+	if _, pair := flexi.NumberField(row.Evidence); pair {
+		if name, err = e.pairName(ctx, t); err != nil || name == "" {
+			return err == nil, err
+		}
+	}
+	take := t.op == flexi.Create || t.op == flexi.Upsert || t.op == flexi.Update
+	holder, err := e.holder(ctx, row, name, take)
+	if err != nil {
+		return false, fmt.Errorf("owning number %s: %w", name, e.storeError(err))
+	}
+	if holder == nil {
+		if take && !slices.Contains(row.Numbers, name) {
+			row.Numbers = append(row.Numbers, name)
+		}
+		return true, nil
+	}
+	other := Address{holder.Evidence, holder.Source, holder.Key}.String()
+	e.park(row, ledger.Duplicate, ledger.Problem{Link: other, Text: fmt.Sprintf(
+		"number %s belongs to document %s: two documents must not carry it; correct one of them, or send both under one key", ev.Number, other)})
+	return false, nil
+}
+
+// pairName names a pair of partner and supplier's number. The partner enters by its Flexi id, because one partner has many
+// references; "" when the pair is incomplete.
+func (e *Engine) pairName(ctx context.Context, t *task) (string, error) {
+	n, ok, err := flexi.NumberOf(t.row.Evidence, t.ev.Body)
+	if err != nil || !ok {
+		return "", nil
+	}
+	if t.row.Work.Partner == "" {
+		id, err := e.books.resolve(ctx, "adresar", n.Partner)
+		if err != nil {
+			return "", err
+		}
+		t.row.Work.Partner = id
+	}
+	partner := t.row.Work.Partner
+	if partner == "" {
+		partner = strings.ToUpper(n.Partner)
+	}
+	return partner + "|" + n.Value, nil
+}
+
+// holder is the other document that owns a number, nil if it is free or this row's own. A holder that has no use for it any
+// more (its create was rejected or dropped, its delete confirmed, and no late look is owed) loses it here.
+func (e *Engine) holder(ctx context.Context, row *ledger.Row, number string, take bool) (*ledger.Row, error) {
+	for range 3 {
+		id, taken, err := e.o.Ledger.HolderOf(ctx, row.Evidence, number)
+		if err != nil {
+			return nil, err
+		}
+		if !taken {
+			if !take {
+				return nil, nil
+			}
+			if id, err = e.o.Ledger.TakeNumber(ctx, row.Evidence, number, row.ID); err != nil {
+				return nil, err
+			}
+		}
+		if id == row.ID {
+			return nil, nil
+		}
+		other, err := e.o.Ledger.Get(ctx, id)
+		switch {
+		case errors.Is(err, ledger.ErrNoRow):
+			// Taken at intake, and the crash came before the row: nobody is behind it.
+			if e.o.Now().Sub(row.Updated) < time.Minute {
+				return &ledger.Row{Evidence: row.Evidence, Key: "(not stored yet)"}, nil
+			}
+		case err != nil:
+			return nil, err
+		case other.Last != nil || other.Head < other.Tail || other.Work == nil || !other.Work.Final || len(other.Late) > 0:
+			return &other, nil
+		}
+		if err := e.o.Ledger.FreeNumber(ctx, row.Evidence, number, id); err != nil {
+			return nil, err
+		}
+	}
+	return nil, fmt.Errorf("number %s changes hands too quickly", number)
+}
+
+// waitsFor holds an event back while a document that it refers to is on its way. It returns when to ask again.
+func (e *Engine) waitsFor(ctx context.Context, t *task) (time.Time, error) {
+	row := t.row
+	if t.ev.Body == nil || e.o.Now().Sub(row.Work.FirstTry) > waitMost {
+		return time.Time{}, nil
+	}
+	for _, ref := range references(t.props, t.ev.Body) {
+		other, err := e.referred(ctx, ref)
+		if err != nil {
+			return time.Time{}, err
+		}
+		if other == nil || other.ID == row.ID || !unconfirmed(other) || e.circle(ctx, other, row.ID) {
+			continue
+		}
+		next := e.o.Now().Add(waitEvery)
+		if row.Reason == ledger.WaitsFor && row.Work.For == other.ID {
+			return next, nil
+		}
+		row.Reason, row.Work.For = ledger.WaitsFor, other.ID
+		row.Work.Story.Problem = &ledger.Problem{
+			Text: "waits for a document that it refers to", Link: Address{other.Evidence, other.Source, other.Key}.String(),
+		}
+		return next, e.save(ctx, row)
+	}
+	if row.Reason == ledger.WaitsFor {
+		row.Reason, row.Work.For, row.Work.Story.Problem = "", "", nil
+	}
+	return time.Time{}, nil
+}
+
+// unconfirmed: the document never took effect and still may.
+func unconfirmed(r *ledger.Row) bool {
+	return r.Last == nil && (r.Work == nil || !r.Work.Final || r.Head < r.Tail)
+}
+
+// circle follows what the other one waits for; a circle would wait for ever.
+func (e *Engine) circle(ctx context.Context, other *ledger.Row, self ledger.ID) bool {
+	for range chainMost {
+		if other.Work == nil || other.Reason != ledger.WaitsFor {
+			return false
+		}
+		if other.Work.For == self {
+			return true
+		}
+		next, err := e.o.Ledger.Get(ctx, other.Work.For)
+		if err != nil {
+			return false
+		}
+		other = &next
+	}
+	return true
+}
+
+type reference struct{ evidence, value string }
+
+// references are the relations of a body, its rows included where the fields have the same names as the document's.
+func references(p *flexi.Properties, body json.RawMessage) []reference {
+	var doc map[string]json.RawMessage
+	if p == nil || json.Unmarshal(body, &doc) != nil {
+		return nil
+	}
+	var refs []reference
+	for field, raw := range doc {
+		prop, ok := p.ByName[field]
+		var s string
+		if !ok || prop.RefEvidence == "" || json.Unmarshal(raw, &s) != nil {
+			continue
+		}
+		if strings.HasPrefix(s, "code:") || strings.HasPrefix(s, "ext:") {
+			refs = append(refs, reference{prop.RefEvidence, s})
+		}
+	}
+	slices.SortFunc(refs, func(a, b reference) int { return strings.Compare(a.evidence+a.value, b.evidence+b.value) })
+	return refs
+}
+
+// referred is the ledger's document behind a reference, nil if it knows none.
+func (e *Engine) referred(ctx context.Context, ref reference) (*ledger.Row, error) {
+	var id ledger.ID
+	if code, ok := strings.CutPrefix(ref.value, "code:"); ok {
+		holder, taken, err := e.o.Ledger.HolderOf(ctx, ref.evidence, flexi.NormaliseNumber(ref.evidence, code))
+		if err != nil || !taken {
+			return nil, err
+		}
+		id = holder
+	} else if e.fence.ours(ref.value) {
+		id = ledger.RowID(e.o.Settings.Company, ref.evidence, flexi.ExternalID(ref.value))
+	} else {
+		return nil, nil
+	}
+	row, err := e.o.Ledger.Get(ctx, id)
+	if errors.Is(err, ledger.ErrNoRow) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the document behind %s: %w", ref.value, err)
+	}
+	return &row, nil
+}

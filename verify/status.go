@@ -1,0 +1,46 @@
+package verify
+
+import (
+	"context"
+	"time"
+)
+
+// GateStatus is the door for one evidence, or for all ("" as evidence).
+type GateStatus struct {
+	Evidence string    `json:"evidence,omitempty"`
+	Open     bool      `json:"open"`
+	Reason   string    `json:"reason,omitempty"` // outage, login, licence, right, company, guard, fence, person, restored, ledger
+	Text     string    `json:"text,omitempty"`
+	Remedy   string    `json:"remedy,omitempty"`
+	By       string    `json:"by,omitempty"`
+	Since    time.Time `json:"since,omitzero"`
+	NextTry  time.Time `json:"next_try,omitzero"`
+	NeedsYou bool      `json:"needs_you,omitempty"` // only a person opens it (writes resume, company accept)
+}
+
+// Status is what an operator sees at a glance.
+type Status struct {
+	Gates     []GateStatus      `json:"gates"`
+	Documents map[string]int    `json:"documents"` // by state
+	Waiting   int               `json:"waiting"`   // documents that wait to be sent
+	MaybeBy   map[string]int    `json:"maybe_by"`  // maybe and parked(unknown) by reason
+	Oldest    time.Time         `json:"oldest_maybe,omitzero"`
+	Fence     map[string]string `json:"fence"` // evidence -> proved, disproved, unknown
+	InFlight  int               `json:"in_flight"`
+	Limit     int               `json:"limit"`
+}
+
+// Teller stores what the outside must hear. It returns nil only when the stream has stored it.
+type Teller interface {
+	// Tell publishes body under the subject of kind (done, alert) and token (evidence, or the alert's kind).
+	Tell(ctx context.Context, kind, token, id string, body []byte) error
+}
+
+// Observer counts for metrics; every method must be cheap and safe for concurrent use.
+type Observer interface {
+	Call(kind string)                      // one logical call: read write lookup
+	Entered(state string)                  // a document entered a state
+	Looked(verdict string)                 // a look-up ended
+	WriteTook(seconds float64)             // one write, first byte to outcome
+	Log(event string, fields ...[2]string) // a line for the operator: gate closed, gate open, alert
+}

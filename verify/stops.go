@@ -1,0 +1,192 @@
+package verify
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"flexid/verify/ledger"
+)
+
+// stopsKey is where the stops that only a person ends are kept, for restarts and for the other replicas.
+const (
+	stopsKey   = "writes.stops"
+	stopsEvery = 5 * time.Second
+)
+
+// volatile reasons describe this process's surroundings and are found anew at a start.
+func volatile(reason string) bool { return reason == "ledger" || reason == "start" }
+
+// Hold stops all writes for a reason that the engine cannot remove itself. Documents stay queued.
+func (e *Engine) Hold(reason, text, remedy string) {
+	e.holdStatus(GateStatus{Reason: reason, Text: text, Remedy: remedy})
+}
+
+func (e *Engine) holdEvidence(evidence, reason, text, remedy string) {
+	e.holdStatus(GateStatus{Evidence: evidence, Reason: reason, Text: text, Remedy: remedy})
+}
+
+func (e *Engine) holdStatus(st GateStatus) {
+	e.gate.hold(st)
+	if volatile(st.Reason) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), stopsEvery)
+	defer cancel()
+	if err := e.storeStops(ctx); err != nil {
+		e.o.Log.Error().Err(err).Str("reason", st.Reason).Msg("a stop of writes holds here, but is not stored yet")
+	}
+	e.alert(ctx, st.Reason, nil, st.Text)
+}
+
+// Release ends what Hold with this reason began.
+func (e *Engine) Release(reason string) {
+	e.gate.release("", reason)
+	if volatile(reason) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), stopsEvery)
+	defer cancel()
+	if err := e.storeStops(ctx); err != nil {
+		e.o.Log.Error().Err(err).Str("reason", reason).Msg("the end of a stop is not stored yet")
+	}
+}
+
+// StopWrites stops the writes of one evidence ("" = all) until somebody resumes them.
+func (e *Engine) StopWrites(ctx context.Context, evidence, by, why string) error {
+	if by == "" || why == "" {
+		return &DecisionError{Text: "say who stops the writes and why"}
+	}
+	what := "flexid writes resume"
+	if evidence != "" {
+		what += " " + evidence
+	}
+	e.gate.hold(GateStatus{Evidence: evidence, Reason: "person", Text: why, By: by, Remedy: "`" + what + "`"})
+	return e.storeStops(ctx)
+}
+
+// ResumeWrites removes every stop of the evidence ("" = those of all evidences) and tries closed doors at once.
+func (e *Engine) ResumeWrites(ctx context.Context, evidence, by, why string) error {
+	if by == "" || why == "" {
+		return &DecisionError{Text: "say who resumes the writes and why"}
+	}
+	for _, st := range e.gate.release(evidence, "") {
+		e.o.Log.Info().Str("by", by).Str("why", why).Str("reason", st.Reason).Str("evidence", st.Evidence).Msg("writes resumed")
+	}
+	return e.storeStops(ctx)
+}
+
+// AcceptCompany lets writes go on after the company behind the address changed. restored: every confirmed document owes a
+// look before its next write, because the books may lack it.
+func (e *Engine) AcceptCompany(ctx context.Context, how, by, why string) error {
+	if by == "" || why == "" {
+		return &DecisionError{Text: "say who accepts the company and why"}
+	}
+	switch how {
+	case "new":
+	case "restored":
+		if err := e.owEverything(ctx); err != nil {
+			return err
+		}
+	default:
+		return &DecisionError{Text: "accept the company as --new or as --restored"}
+	}
+	e.gate.release("", "restored")
+	e.gate.release("", "company")
+	e.o.Log.Info().Str("by", by).Str("why", why).Str("how", how).Msg("company accepted")
+	return e.storeStops(ctx)
+}
+
+// owEverything makes every confirmed document owe a look.
+func (e *Engine) owEverything(ctx context.Context) error {
+	for _, id := range e.index.confirmed() {
+		row, err := e.o.Ledger.Get(ctx, id)
+		if err != nil {
+			return fmt.Errorf("reading the documents that owe a look: %w", err)
+		}
+		if row.State != ledger.Confirmed || row.Last == nil {
+			continue
+		}
+		row.ReadBack, row.LookOnce = e.o.Now(), true
+		if err := e.save(ctx, &row); err != nil {
+			e.o.Log.Warn().Err(err).Str("row", string(id)).Msg("a document changed while it was made to owe a look: it is looked at anyway")
+		}
+	}
+	return nil
+}
+
+func (e *Engine) storeStops(ctx context.Context) error {
+	if e.o.State == nil {
+		return nil
+	}
+	doors, _, _ := e.gate.status()
+	keep := slices.DeleteFunc(doors, func(st GateStatus) bool { return !st.NeedsYou || volatile(st.Reason) })
+	slices.SortFunc(keep, func(a, b GateStatus) int { return a.Since.Compare(b.Since) })
+	b, err := json.Marshal(keep)
+	if err != nil {
+		return fmt.Errorf("writing the stops: %w", err)
+	}
+	if err := e.o.State.Put(ctx, stopsKey, b); err != nil {
+		return fmt.Errorf("storing the stops: %w", err)
+	}
+	return nil
+}
+
+// loadStops takes over what was stored, by an earlier start or another replica.
+func (e *Engine) loadStops(ctx context.Context) error {
+	if e.o.State == nil {
+		return nil
+	}
+	b, _, err := e.o.State.Get(ctx, stopsKey)
+	if err != nil {
+		return err
+	}
+	var stored []GateStatus
+	if len(b) > 0 {
+		if err := json.Unmarshal(b, &stored); err != nil {
+			return fmt.Errorf("the stored stops cannot be read: %w", err)
+		}
+	}
+	have, _, _ := e.gate.status()
+	for _, st := range stored {
+		e.gate.hold(st)
+	}
+	for _, st := range have {
+		gone := !slices.ContainsFunc(stored, func(o GateStatus) bool { return o.Evidence == st.Evidence && o.Reason == st.Reason })
+		// A stop of our own that could not be stored yet is young; an old one that is not stored was ended elsewhere.
+		if st.NeedsYou && !volatile(st.Reason) && gone && e.o.Now().Sub(st.Since) > 4*stopsEvery {
+			e.gate.release(st.Evidence, st.Reason)
+		}
+	}
+	return nil
+}
+
+// followStops keeps replicas in step until ctx ends.
+func (e *Engine) followStops(ctx context.Context) {
+	tick := time.NewTicker(stopsEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			if err := e.loadStops(ctx); err != nil && ctx.Err() == nil {
+				e.o.Log.Warn().Err(err).Msg("reading the stops of writes")
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// Status is what an operator sees at a glance.
+func (e *Engine) Status() Status {
+	doors, flying, limit := e.gate.status()
+	if len(doors) == 0 {
+		doors = []GateStatus{{Open: true}}
+	}
+	s := Status{Gates: doors, Documents: e.index.counts(), Fence: e.fence.all(), InFlight: flying, Limit: limit}
+	s.Waiting = s.Documents[string(ledger.Queued)]
+	s.MaybeBy, s.Oldest = e.index.maybes()
+	return s
+}

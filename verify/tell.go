@@ -1,0 +1,102 @@
+package verify
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"flexid/flexi"
+	"flexid/verify/ledger"
+)
+
+// Told is one message on flexi.done: a row of `docs list` with the event it is about.
+type Told struct {
+	Evidence string          `json:"evidence"`
+	Source   string          `json:"source,omitempty"`
+	Key      string          `json:"key"`
+	Number   string          `json:"number,omitempty"`
+	State    ledger.State    `json:"state"`
+	Reason   ledger.Reason   `json:"reason,omitempty"`
+	Cause    string          `json:"cause,omitempty"`
+	Sends    int             `json:"sends"`
+	FlexiID  string          `json:"flexi_id,omitempty"`
+	Updated  time.Time       `json:"updated"`
+	EventID  string          `json:"event_id"`
+	Op       flexi.Op        `json:"op"`
+	Errors   []flexi.Message `json:"errors"`
+}
+
+// tellAll publishes what became of events. The row keeps them as untold until the stream has stored the message, so that
+// one may be told twice and none is forgotten.
+func (e *Engine) tellAll(ctx context.Context, row *ledger.Row) (turn, error) {
+	if e.o.Teller == nil {
+		row.Untold = nil
+		return again(), e.save(ctx, row)
+	}
+	for _, n := range slices.Clone(row.Untold) {
+		ev, err := e.o.Ledger.Event(ctx, row.ID, n)
+		if err != nil {
+			return turn{}, fmt.Errorf("reading event %d: %w", n, err)
+		}
+		body, err := json.Marshal(told(row, &ev))
+		if err != nil {
+			return turn{}, fmt.Errorf("writing what became of event %d: %w", n, err)
+		}
+		id := fmt.Sprintf("%s.%d.%d", row.ID, n, row.Revision)
+		if err := e.o.Teller.Tell(ctx, "done", row.Evidence, id, body); err != nil {
+			return turn{}, fmt.Errorf("telling what became of event %d: %w", n, err)
+		}
+	}
+	row.Untold = nil
+	return again(), e.save(ctx, row)
+}
+
+func told(row *ledger.Row, ev *ledger.Event) Told {
+	t := Told{
+		Evidence: row.Evidence, Source: row.Source, Key: row.Key, Number: row.Number, FlexiID: row.FlexiID,
+		State: row.State, Reason: row.Reason, Cause: row.Cause, Sends: row.Sends, Updated: row.Updated.UTC(),
+		EventID: ev.EventID, Op: ev.Op, Errors: []flexi.Message{},
+	}
+	p := ev.Problem
+	if w := row.Work; w != nil && w.N == ev.N {
+		if w.Story.Problem != nil {
+			p = w.Story.Problem
+		}
+	} else {
+		t.State, t.Reason, t.Cause, t.Sends = ev.State, ev.Reason, ev.Cause, ev.Sends
+		if ev.Story != nil && ev.Story.Problem != nil {
+			p = ev.Story.Problem
+		}
+	}
+	if p != nil && t.State != ledger.Confirmed {
+		if t.Errors = p.Errors; len(t.Errors) == 0 {
+			t.Errors = []flexi.Message{{Text: p.Text}}
+		}
+	}
+	return t
+}
+
+// alert tells what needs a person at once. It is a convenience: the row says the same for good.
+func (e *Engine) alert(ctx context.Context, kind string, row *ledger.Row, text string) {
+	fields := [][2]string{{"kind", kind}, {"text", text}}
+	if row != nil {
+		fields = append(fields, [2]string{"document", Address{row.Evidence, row.Source, row.Key}.String()})
+	}
+	e.say("alert", fields...)
+	if e.o.Teller == nil {
+		return
+	}
+	m := map[string]string{"time": e.o.Now().UTC().Format(time.RFC3339)}
+	for _, f := range fields {
+		m[f[0]] = f[1]
+	}
+	body, err := json.Marshal(m)
+	if err != nil {
+		return
+	}
+	if err := e.o.Teller.Tell(ctx, "alert", kind, "", body); err != nil {
+		e.o.Log.Warn().Err(err).Str("kind", kind).Msg("an alert could not be published")
+	}
+}

@@ -1,0 +1,139 @@
+package batch
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf8"
+
+	"flexid/flexi"
+)
+
+// document checks the document and gives the key that its number makes, "" without one.
+func (r *reader) document() (key string) {
+	if len(bytes.TrimSpace(r.doc)) == 0 && (r.op == flexi.Storno || r.op == flexi.Delete) {
+		r.doc = []byte("{}")
+	}
+	if len(r.doc) > MaxEvent {
+		r.fail("the document has %d bytes, more than the %d that one may have", len(r.doc), MaxEvent)
+		return ""
+	}
+	fields, problem := object(r.doc)
+	if problem != "" {
+		r.fail("%s", problem)
+		return ""
+	}
+	if err := flexi.CheckBody(r.event.Evidence, r.system, r.doc); err != nil {
+		r.fail("%s", err)
+	}
+	return r.number(fields)
+}
+
+// number reads the document number: kod, or for payables partner and the supplier's number.
+func (r *reader) number(fields map[string]json.RawMessage) (key string) {
+	evidence := r.event.Evidence
+	number, ok, err := flexi.NumberOf(evidence, r.doc)
+	if err != nil {
+		r.fail("%s", numberProblem(evidence, fields, err))
+		return ""
+	}
+	if !ok {
+		return ""
+	}
+	key = number.Value
+	if number.Pair {
+		key = partner(number.Partner) + "/" + number.Value
+	}
+	if problem := badName(key); problem != "" {
+		r.fail("the document number %s", problem)
+		return ""
+	}
+	return key
+}
+
+// numberProblem names both lengths when a number does not fit: how much to cut is what the sender has to know.
+func numberProblem(evidence string, fields map[string]json.RawMessage, err error) string {
+	field, _ := flexi.NumberField(evidence)
+	var text string
+	if json.Unmarshal(fields[field], &text) == nil {
+		length := utf8.RuneCountInString(flexi.NormaliseNumber(evidence, text))
+		if most := flexi.MaxNumber(evidence); length > most {
+			return fmt.Sprintf("%s %s has %d characters, Flexi takes at most %d", field, quote(text), length, most)
+		}
+	}
+	return err.Error()
+}
+
+// partner writes a reference by code in upper case, as Flexi keeps codes: the same partner makes the same key.
+func partner(reference string) string {
+	if code, ok := strings.CutPrefix(reference, "code:"); ok {
+		return "code:" + strings.ToUpper(strings.TrimSpace(code))
+	}
+	return reference
+}
+
+// object reads one JSON object, and says what else the bytes are.
+func object(doc []byte) (fields map[string]json.RawMessage, problem string) {
+	const hint = "an event is one document; files, lists and envelopes go through: flexid push"
+	if at := invalidUTF8(doc); at >= 0 {
+		return nil, fmt.Sprintf("the body is not UTF-8: byte %d", at+1)
+	}
+	trimmed := bytes.TrimSpace(doc)
+	switch {
+	case len(trimmed) == 0:
+		return nil, "the body is empty: send the document as a JSON object"
+	case bytes.HasPrefix(trimmed, []byte("\xef\xbb\xbf")):
+		return nil, "the body begins with a byte order mark: send plain UTF-8"
+	}
+	decoder := json.NewDecoder(bytes.NewReader(doc))
+	var value json.RawMessage
+	if err := decoder.Decode(&value); err != nil {
+		return nil, "the body is not JSON: " + place(doc, err)
+	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return nil, fmt.Sprintf("the body goes on after the document, at byte %d: %s", decoder.InputOffset(), hint)
+	}
+	switch value[0] {
+	case '{':
+	case '[':
+		return nil, "the body is a list: " + hint
+	default:
+		return nil, "the body is not a JSON object: send the document as {\"kod\":…}"
+	}
+	if err := json.Unmarshal(value, &fields); err != nil {
+		return nil, "the body is not JSON: " + place(doc, err)
+	}
+	if _, ok := fields["winstrom"]; ok {
+		return nil, "the body is a winstrom envelope: " + hint
+	}
+	return fields, ""
+}
+
+// place adds line and byte to a syntax error.
+func place(doc []byte, err error) string {
+	var syntax *json.SyntaxError
+	at := int64(len(doc))
+	if errors.As(err, &syntax) {
+		at = min(syntax.Offset, at)
+	}
+	line := 1 + bytes.Count(doc[:at], []byte("\n"))
+	text := err.Error()
+	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
+		text = "it ends too early"
+	}
+	return fmt.Sprintf("line %d, byte %d: %s", line, at, text)
+}
+
+func invalidUTF8(doc []byte) int {
+	for i := 0; i < len(doc); {
+		c, size := utf8.DecodeRune(doc[i:])
+		if c == utf8.RuneError && size == 1 {
+			return i
+		}
+		i += size
+	}
+	return -1
+}

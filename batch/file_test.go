@@ -1,0 +1,55 @@
+package batch_test
+
+import (
+	"strings"
+	"testing"
+
+	"flexid/batch"
+	"flexid/flexi"
+)
+
+func TestDecodeFileEvent(t *testing.T) {
+	for _, tc := range []struct {
+		name, line, beside  string
+		evidence, key, body string
+		op                  flexi.Op
+		version             string
+		says                string // a part of the problem
+	}{
+		{name: "whole event", line: `{"evidence":"banka","op":"update","key":"K","version":3,"document":{"popis":"x"}}`,
+			evidence: "banka", key: "K", op: flexi.Update, version: "3", body: `{"popis":"x"}`},
+		{name: "defaults", line: `{"document":{"kod":"a"}}`, beside: "faktura-vydana", evidence: "faktura-vydana", key: "A", op: flexi.Upsert, body: `{"kod":"a"}`},
+		{name: "bare document", line: `{"kod":"a"}`, beside: "faktura-vydana", evidence: "faktura-vydana", key: "A", op: flexi.Upsert, body: `{"kod":"a"}`},
+		{name: "the event's evidence counts", line: `{"evidence":"banka","document":{"kod":"a"}}`, beside: "faktura-vydana", evidence: "banka", key: "A", op: flexi.Upsert, body: `{"kod":"a"}`},
+		{name: "key as a number", line: `{"evidence":"banka","key":17,"document":{}}`, evidence: "banka", key: "17", op: flexi.Upsert, body: `{}`},
+		{name: "bare document without evidence", line: `{"kod":"a"}`, evidence: batch.UnknownEvidence, key: "A", op: flexi.Upsert, says: "no evidence"},
+		{name: "misspelt field", line: `{"evidence":"banka","keys":"K","document":{"kod":"a"}}`, evidence: "banka", key: "A", op: flexi.Upsert, says: `"keys"`},
+		{name: "a field twice", line: `{"evidence":"banka","key":"K","key":"L","document":{}}`, evidence: "banka", key: "L", op: flexi.Upsert, says: "twice"},
+		{name: "document that is a list", line: `{"evidence":"banka","key":"K","document":[]}`, evidence: "banka", key: "K", op: flexi.Upsert, says: "list"},
+		{name: "version that is none", line: `{"evidence":"banka","key":"K","version":"x","document":{}}`, evidence: "banka", key: "K", op: flexi.Upsert, says: "version"},
+		{name: "key that is an object", line: `{"evidence":"banka","key":{},"document":{"kod":"a"}}`, evidence: "banka", key: "A", op: flexi.Upsert, says: "key of the event"},
+		{name: "broken line", line: `{"evidence":`, beside: "banka", evidence: "banka", op: flexi.Upsert, says: "not JSON"},
+		{name: "too large", line: `{"kod":"` + strings.Repeat("x", batch.MaxEvent) + `"}`, beside: "banka", evidence: batch.UnknownEvidence, op: flexi.Upsert, says: "524288"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			e := decoder.DecodeFileEvent([]byte(tc.line), tc.beside)
+			if tc.says == "" && e.Problem != "" || !strings.Contains(e.Problem, tc.says) {
+				t.Fatalf("problem %q, want %q", e.Problem, tc.says)
+			}
+			if e.Evidence != tc.evidence || e.Key != tc.key || e.Op != tc.op || e.Version != tc.version || string(e.Body) != tc.body {
+				t.Errorf("got %+v", e)
+			}
+		})
+	}
+}
+
+func FuzzDecodeFileEvent(f *testing.F) {
+	f.Add(`{"evidence":"banka","op":"update","key":"K","version":3,"document":{"popis":"x"}}`, "")
+	f.Add(`{"kod":"a"}`, "banka")
+	f.Fuzz(func(t *testing.T, line, beside string) {
+		e := decoder.DecodeFileEvent([]byte(line), beside)
+		if e.Problem == "" && (e.Key == "" || e.Body == nil || e.Evidence == batch.UnknownEvidence) {
+			t.Fatalf("a readable event that could not be sent: %+v", e)
+		}
+	})
+}

@@ -1,0 +1,101 @@
+package stream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// ContradictionError is a stream or consumer that exists and is set up so that flexid would lose or disorder events. It is
+// not repaired, because somebody else may rely on it; trying again does not help.
+type ContradictionError struct {
+	Name   string   // stream or stream/consumer
+	Fields []string // "retention is limits, must be workqueue"
+}
+
+func (e *ContradictionError) Error() string {
+	return fmt.Sprintf("%s exists and does not fit: %s; change it, remove it, or set FLEXID_NATS_PREFIX to another word",
+		e.Name, strings.Join(e.Fields, "; "))
+}
+
+// UnavailableError is a request to JetStream that got no answer. It may have been carried out. Trying again may help.
+type UnavailableError struct {
+	Subject string
+	Denied  bool // the server said that the permission is missing
+	Err     error
+}
+
+func (e *UnavailableError) Error() string {
+	switch {
+	case e.Denied:
+		return fmt.Sprintf("permission for %s is missing: %v", e.Subject, e.Err)
+	case errors.Is(e.Err, nats.ErrNoResponders):
+		return fmt.Sprintf("nobody answers %s: JetStream is off, still starting or without a leader, or the stream is gone: %v", e.Subject, e.Err)
+	}
+	return fmt.Sprintf("no answer to %s: NATS is slow or away, or permission for %s is missing: %v", e.Subject, e.Subject, e.Err)
+}
+
+func (e *UnavailableError) Unwrap() error { return e.Err }
+
+// FullError is a stream, an account or a disk without room: nothing was stored.
+type FullError struct {
+	Stream string
+	Err    error
+}
+
+func (e *FullError) Error() string {
+	return fmt.Sprintf("stream %s is full, the message was not stored: %v", e.Stream, e.Err)
+}
+
+func (e *FullError) Unwrap() error { return e.Err }
+
+// explain gives an error of a request on subject a name that a caller can decide on.
+func explain(nc *nats.Conn, subject string, err error) error {
+	if err == nil || errors.Is(err, context.Canceled) {
+		return err
+	}
+	unanswered := errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrTimeout) ||
+		errors.Is(err, nats.ErrNoResponders) || errors.Is(err, jetstream.ErrNoStreamResponse)
+	if !unanswered {
+		return err
+	}
+	unavailable := &UnavailableError{Subject: subject, Err: err}
+	if last := nc.LastError(); errors.Is(last, nats.ErrPermissionViolation) && strings.Contains(last.Error(), `"`+subject+`"`) {
+		unavailable.Denied = true
+	}
+	return unavailable
+}
+
+// Codes of the server for a message that was not stored for want of room.
+const (
+	codeStoreFailed     = 10077 // "maximum bytes exceeded", "no space left on device", …
+	codeAccountStorage  = 10002 // account's resources exceeded
+	codeStorageExceeded = 10047 // insufficient storage resources available
+	codeNoSpace         = 10023 // insufficient resources
+	codeSubjectsOverlap = 10065
+)
+
+func isFull(err error) bool {
+	switch apiCode(err) {
+	case codeStoreFailed, codeAccountStorage, codeStorageExceeded, codeNoSpace:
+		return true
+	}
+	return false
+}
+
+// apiCode is the server's error code, 0 if the server did not say one.
+func apiCode(err error) int {
+	var api *jetstream.APIError
+	if errors.As(err, &api) {
+		return int(api.ErrorCode)
+	}
+	var js jetstream.JetStreamError
+	if errors.As(err, &js) && js.APIError() != nil {
+		return int(js.APIError().ErrorCode)
+	}
+	return 0
+}

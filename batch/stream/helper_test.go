@@ -1,0 +1,256 @@
+package stream_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/rs/zerolog"
+	"go.uber.org/goleak"
+
+	"flexid/batch"
+	"flexid/batch/stream"
+	"flexid/batch/stream/embedded"
+)
+
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m)
+}
+
+// host is a server that can be stopped and started again under a connection that stays.
+type host struct {
+	t    *testing.T
+	dir  string
+	info string // keeps the token over restarts
+
+	mu     sync.Mutex
+	server *embedded.Server
+	token  string
+}
+
+func newHost(t *testing.T) *host {
+	t.Helper()
+	dir := t.TempDir()
+	h := &host{t: t, dir: dir, info: filepath.Join(dir, "nats.json")}
+	if err := os.WriteFile(h.info, []byte(`{"url":"nats://nowhere","token":"`+strings.Repeat("t", 32)+`"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	h.start()
+	t.Cleanup(h.stop)
+	return h
+}
+
+// bubble runs f in virtual time. The client keeps timers in a pool, and one from another bubble ends the process: two
+// collections empty the pool.
+func bubble(t *testing.T, f func(t *testing.T)) {
+	t.Helper()
+	emptyPools := func() {
+		runtime.GC()
+		runtime.GC()
+	}
+	emptyPools()
+	defer emptyPools()
+	synctest.Test(t, f)
+}
+
+func (h *host) start() {
+	h.t.Helper()
+	s, err := embedded.Start(embedded.Options{Dir: h.dir, Private: true, InfoFile: h.info, Log: zerolog.Nop()})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.server, h.token = s, s.Token()
+}
+
+func (h *host) stop() {
+	h.mu.Lock()
+	s := h.server
+	h.server = nil
+	h.mu.Unlock()
+	if s == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	if err := s.Stop(ctx); err != nil {
+		h.t.Error(err)
+	}
+}
+
+// InProcessConn connects to whichever server runs now.
+func (h *host) InProcessConn() (net.Conn, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.server == nil {
+		return nil, net.ErrClosed
+	}
+	return h.server.InProcessConn()
+}
+
+func (h *host) connect(log zerolog.Logger) jetstream.JetStream {
+	h.t.Helper()
+	h.mu.Lock()
+	token := h.token
+	h.mu.Unlock()
+	nc, err := stream.Connect(h.t.Context(), stream.ConnOptions{InProcess: h, Token: token, Log: log})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	h.t.Cleanup(nc.Close)
+	return newJS(h.t, nc)
+}
+
+func newJS(t *testing.T, nc *nats.Conn) jetstream.JetStream {
+	t.Helper()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return js
+}
+
+func ensure(t *testing.T, js jetstream.JetStream, o stream.Options) stream.Topology {
+	t.Helper()
+	topology, err := stream.Ensure(t.Context(), js, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return topology
+}
+
+// logs collects lines of a logger.
+type logs struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *logs) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *logs) logger() zerolog.Logger { return zerolog.New(l) }
+
+func (l *logs) count(part string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Count(l.b.String(), part)
+}
+
+func (l *logs) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// handler records what it was given and runs act on it.
+type handler struct {
+	act func(ctx context.Context, m batch.Message) error
+
+	mu    sync.Mutex
+	seen  []string
+	inUse int
+	most  int
+	got   chan string // of taken messages, nil = nobody listens
+}
+
+func (h *handler) Handle(ctx context.Context, m batch.Message) error {
+	h.mu.Lock()
+	h.inUse++
+	h.most = max(h.most, h.inUse)
+	h.seen = append(h.seen, string(m.Data))
+	h.mu.Unlock()
+	var err error
+	if h.act != nil {
+		err = h.act(ctx, m)
+	}
+	h.mu.Lock()
+	h.inUse--
+	h.mu.Unlock()
+	if err == nil && h.got != nil {
+		h.got <- string(m.Data)
+	}
+	return err
+}
+
+func (h *handler) all() []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return append([]string(nil), h.seen...)
+}
+
+// running is a consumer that Run has in hand.
+type running struct {
+	*stream.Consumer
+	stop  func() error // ends Run and gives its error
+	ended chan error
+}
+
+func run(t *testing.T, js jetstream.JetStream, o stream.ConsumerOptions) *running {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	r := &running{Consumer: stream.NewConsumer(js, o), ended: make(chan error, 1)}
+	go func() { r.ended <- r.Run(ctx) }()
+	r.stop = sync.OnceValue(func() error {
+		cancel()
+		return <-r.ended
+	})
+	t.Cleanup(func() { _ = r.stop() })
+	return r
+}
+
+func push(t *testing.T, js jetstream.JetStream, o stream.Options, bodies ...string) {
+	t.Helper()
+	p := stream.NewPublisher(js, o)
+	for _, body := range bodies {
+		if _, err := p.Push(t.Context(), "faktura-vydana", "", nil, []byte(body)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// next waits for a message that was taken; the time limit only bounds a failing test.
+func next(t *testing.T, got <-chan string) string {
+	t.Helper()
+	select {
+	case s := <-got:
+		return s
+	case <-time.After(30 * time.Second):
+		t.Fatal("nothing came")
+		return ""
+	}
+}
+
+// empty waits until the stream holds nothing: everything taken was acknowledged.
+func empty(t *testing.T, js jetstream.JetStream, o stream.Options) {
+	t.Helper()
+	deadline := time.Now().Add(30 * time.Second)
+	for {
+		n, err := stream.Waiting(t.Context(), js, o)
+		if err == nil && n == 0 {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%d messages are still in the stream, %v", n, err)
+		}
+	}
+}
+
+func asJSON(v any) string {
+	text, _ := json.Marshal(v)
+	return string(text)
+}

@@ -1,0 +1,93 @@
+package stream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// Publisher stores messages in our streams.
+type Publisher struct {
+	js    jetstream.JetStream
+	o     Options
+	names Topology
+}
+
+// NewPublisher publishes to the streams of o.
+func NewPublisher(js jetstream.JetStream, o Options) *Publisher {
+	return &Publisher{js: js, o: o, names: o.Names()}
+}
+
+// Tell publishes to <prefix>.<kind>.<token> and returns nil only when the stream has stored the message. Kinds: done,
+// change, alert. A token may have several parts between dots. id lets the server drop a repetition within 100 ms; a later
+// one is stored twice.
+func (p *Publisher) Tell(ctx context.Context, kind, token, id string, body []byte) error {
+	switch kind {
+	case "done", "change", "alert":
+	default:
+		return fmt.Errorf("telling %q: not one of done, change, alert", kind)
+	}
+	parts := strings.Split(token, ".")
+	for i := range parts {
+		parts[i] = plain(parts[i])
+	}
+	m := nats.NewMsg(p.o.prefix() + "." + kind + "." + strings.Join(parts, "."))
+	m.Data = body
+	if id != "" {
+		m.Header.Set(nats.MsgIdHdr, id)
+	}
+	_, err := p.publish(ctx, p.names.Out, m)
+	return err
+}
+
+// Push publishes an event and gives its sequence in the intake stream. A key that is no plain token goes into the
+// Flexid-Key header. Errors: *FullError (not stored), *UnavailableError (may have been stored).
+func (p *Publisher) Push(ctx context.Context, evidence, key string, header map[string][]string, body []byte) (uint64, error) {
+	m := nats.NewMsg(p.o.prefix() + ".push." + plain(evidence))
+	for name, values := range header {
+		m.Header[name] = append([]string(nil), values...)
+	}
+	switch {
+	case key == "":
+	case plain(key) == key:
+		m.Subject += "." + key
+	default:
+		m.Header["Flexid-Key"] = []string{key}
+	}
+	m.Data = body
+	return p.publish(ctx, p.names.Push, m)
+}
+
+func (p *Publisher) publish(ctx context.Context, stream string, m *nats.Msg) (uint64, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	// The stream is named so that a foreign stream that catches our subjects does not confirm in its place.
+	ack, err := p.js.PublishMsg(ctx, m, jetstream.WithExpectStream(stream))
+	switch {
+	case err == nil:
+		return ack.Sequence, nil
+	case isFull(err):
+		return 0, &FullError{Stream: stream, Err: err}
+	case errors.Is(err, nats.ErrMaxPayload), errors.Is(err, jetstream.ErrStreamMessageExceedsMaximum):
+		return 0, fmt.Errorf("publishing %s: %d bytes are more than an event may have (%d): %w", m.Subject, len(m.Data), MaxEvent, err)
+	}
+	return 0, fmt.Errorf("publishing %s: %w", m.Subject, explain(p.js.Conn(), m.Subject, err))
+}
+
+// plain makes one token of a subject: what would separate, match or break a subject becomes _.
+func plain(s string) string {
+	if s == "" {
+		return "_"
+	}
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '-', r == '_':
+			return r
+		}
+		return '_'
+	}, s)
+}

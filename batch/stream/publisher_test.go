@@ -1,0 +1,130 @@
+package stream_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/rs/zerolog"
+
+	"flexid/batch/stream"
+)
+
+func last(t *testing.T, js jetstream.JetStream, name string) *jetstream.RawStreamMsg {
+	t.Helper()
+	s, err := js.Stream(t.Context(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := s.GetMsg(t.Context(), s.CachedInfo().State.LastSeq)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func TestTell(t *testing.T) {
+	js := newHost(t).connect(zerolog.Nop())
+	ensure(t, js, stream.Options{})
+	p := stream.NewPublisher(js, stream.Options{})
+	for _, tc := range []struct{ kind, token, subject string }{
+		{"done", "faktura-vydana", "flexi.done.faktura-vydana"},
+		{"change", "faktura-vydana.update", "flexi.change.faktura-vydana.update"},
+		{"alert", "second write>*", "flexi.alert.second_write__"},
+		{"alert", "", "flexi.alert._"},
+		{"alert", "a..b", "flexi.alert.a._.b"},
+	} {
+		if err := p.Tell(t.Context(), tc.kind, tc.token, "id-"+tc.subject, []byte("x")); err != nil {
+			t.Fatal(err)
+		}
+		if m := last(t, js, "FLEXID_OUT"); m.Subject != tc.subject || m.Header.Get("Nats-Msg-Id") != "id-"+tc.subject {
+			t.Errorf("%s %v, want %s", m.Subject, m.Header, tc.subject)
+		}
+	}
+	if err := p.Tell(t.Context(), "push", "faktura-vydana", "", nil); err == nil {
+		t.Error("telling into the intake")
+	}
+}
+
+func TestTellIsStoredOrFails(t *testing.T) {
+	h := newHost(t)
+	js := h.connect(zerolog.Nop())
+	p := stream.NewPublisher(js, stream.Options{})
+	var unavailable *stream.UnavailableError
+	if err := p.Tell(t.Context(), "done", "banka", "1", nil); !errors.As(err, &unavailable) {
+		t.Errorf("without the stream: %v", err)
+	}
+	ensure(t, js, stream.Options{})
+	h.stop()
+	if err := p.Tell(t.Context(), "done", "banka", "2", nil); err == nil {
+		t.Error("told to nobody")
+	}
+	h.start()
+}
+
+func TestAForeignStreamDoesNotConfirm(t *testing.T) {
+	js := newHost(t).connect(zerolog.Nop())
+	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "FOREIGN", Subjects: []string{"flexi.done.>"}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := stream.NewPublisher(js, stream.Options{}).Tell(t.Context(), "done", "banka", "1", nil); err == nil {
+		t.Error("a result was taken for stored in a stream that is not ours")
+	}
+}
+
+func TestPush(t *testing.T) {
+	js := newHost(t).connect(zerolog.Nop())
+	o := stream.Options{Prefix: "acme"}
+	ensure(t, js, o)
+	p := stream.NewPublisher(js, o)
+	for _, tc := range []struct{ key, subject, header string }{
+		{"", "acme.push.banka", ""},
+		{"FV-1", "acme.push.banka.FV-1", ""},
+		{"FV 1/2.3", "acme.push.banka", "FV 1/2.3"},
+	} {
+		seq, err := p.Push(t.Context(), "banka", tc.key, map[string][]string{"Flexid-Op": {"update"}}, []byte("{}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := last(t, js, "FLEXID_PUSH_acme")
+		if m.Sequence != seq || m.Subject != tc.subject || m.Header.Get("Flexid-Key") != tc.header || m.Header.Get("Flexid-Op") != "update" {
+			t.Errorf("%d %s %v", m.Sequence, m.Subject, m.Header)
+		}
+	}
+}
+
+func TestPushIntoAFullStreamLosesNothing(t *testing.T) {
+	js := newHost(t).connect(zerolog.Nop())
+	o := stream.Options{MaxBytes: 4 << 10}
+	ensure(t, js, o)
+	p := stream.NewPublisher(js, o)
+	stored := 0
+	var err error
+	for err == nil && stored < 100 {
+		if _, err = p.Push(t.Context(), "banka", "", nil, []byte(strings.Repeat("x", 500))); err == nil {
+			stored++
+		}
+	}
+	var full *stream.FullError
+	if !errors.As(err, &full) || full.Stream != "FLEXID_PUSH" {
+		t.Fatalf("got %v", err)
+	}
+	if n, err := stream.Waiting(t.Context(), js, o); err != nil || n != uint64(stored) {
+		t.Errorf("%d of %d stored events are there, %v", n, stored, err)
+	}
+}
+
+func TestPushTooLarge(t *testing.T) {
+	js := newHost(t).connect(zerolog.Nop())
+	ensure(t, js, stream.Options{})
+	p := stream.NewPublisher(js, stream.Options{})
+	for _, size := range []int{2 << 20, 700 << 10} { // over the connection's limit, over the stream's
+		if _, err := p.Push(t.Context(), "banka", "", nil, make([]byte, size)); err == nil || !strings.Contains(err.Error(), "524288") {
+			t.Errorf("%d bytes: %v", size, err)
+		}
+	}
+	if _, err := p.Push(t.Context(), "banka", "", nil, make([]byte, stream.MaxEvent)); err != nil {
+		t.Errorf("the largest event: %v", err)
+	}
+}

@@ -1,0 +1,209 @@
+package stream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/rs/zerolog"
+)
+
+// DefaultPrefix is the first token of our subjects unless the settings say another.
+const DefaultPrefix = "flexi"
+
+// LedgerKey is the metadata of the intake stream that names the ledger it belongs to.
+const LedgerKey = "flexid.ledger"
+
+// MaxEvent is the size of the largest event, bytes.
+const MaxEvent = 512 << 10
+
+const (
+	headerRoom   = 64 << 10
+	dupWindow    = 100 * time.Millisecond // the server's least
+	defaultBytes = 1 << 30
+	inboxAge     = 40 * 24 * time.Hour
+	outAge       = 30 * 24 * time.Hour
+	callTimeout  = 5 * time.Second // one request to JetStream
+)
+
+// Options of the topology. The zero value of a field means its default.
+type Options struct {
+	Prefix   string // first token of subjects; "" = flexi
+	Replicas int    // 0 = 1 for new streams, as they are for others
+	MaxBytes int64  // of each stream, reserved at the server; 0 = 1 GiB for new streams, as they are for others
+	LedgerID string // written into the intake stream; "" = leave it
+	Log      zerolog.Logger
+}
+
+// Topology is what Ensure found or made.
+type Topology struct {
+	Push, Inbox, Out string // stream names
+	PushNew          bool   // the intake stream did not exist before
+	LedgerID         string // that the intake stream names, "" if none
+}
+
+// Names gives the stream names without asking the server.
+func (o Options) Names() Topology {
+	return Topology{Push: o.name("FLEXID_PUSH"), Inbox: o.name("FLEXID_INBOX"), Out: o.name("FLEXID_OUT")}
+}
+
+func (o Options) prefix() string {
+	if o.Prefix == "" {
+		return DefaultPrefix
+	}
+	return o.Prefix
+}
+
+func (o Options) name(base string) string {
+	if o.prefix() == DefaultPrefix {
+		return base
+	}
+	return base + "_" + o.prefix()
+}
+
+// PushLedger says which ledger the intake stream names, and whether that stream exists. A daemon looks here before it
+// opens or makes a ledger: a stream that names one while the ledger is gone means that claims are lost.
+func PushLedger(ctx context.Context, js jetstream.JetStream, o Options) (ledgerID string, exists bool, err error) {
+	config, err := lookStream(ctx, js, o.Names().Push)
+	if err != nil || config == nil {
+		return "", false, err
+	}
+	return config.Metadata[LedgerKey], true, nil
+}
+
+// Ensure makes the streams that are missing, updates harmless differences and refuses what contradicts. Errors:
+// *ContradictionError (final), *UnavailableError (try again), *FullError (no room for the streams).
+func Ensure(ctx context.Context, js jetstream.JetStream, o Options) (Topology, error) {
+	t := o.Names()
+	for _, want := range o.configs() {
+		have, err := lookStream(ctx, js, want.Name)
+		if err != nil {
+			return t, err
+		}
+		if want.Name == t.Push {
+			t.PushNew = have == nil
+		}
+		if err := ensureStream(ctx, js, want, have, o); err != nil {
+			return t, err
+		}
+		if want.Name == t.Push {
+			t.LedgerID = want.Metadata[LedgerKey]
+			if have != nil && o.LedgerID == "" {
+				t.LedgerID = have.Metadata[LedgerKey]
+			}
+		}
+	}
+	return t, nil
+}
+
+// SetLedger makes the intake stream name another ledger: a person has said that the old one is lost.
+func SetLedger(ctx context.Context, js jetstream.JetStream, o Options) error {
+	name := o.Names().Push
+	have, err := lookStream(ctx, js, name)
+	if err != nil {
+		return err
+	}
+	if have == nil {
+		return fmt.Errorf("stream %s does not exist", name)
+	}
+	if have.Metadata == nil {
+		have.Metadata = map[string]string{}
+	}
+	have.Metadata[LedgerKey] = o.LedgerID
+	return change(ctx, js, "UPDATE", *have, js.UpdateStream)
+}
+
+// Waiting counts the events that intake has not taken yet.
+func Waiting(ctx context.Context, js jetstream.JetStream, o Options) (uint64, error) {
+	name := o.Names().Push
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	s, err := js.Stream(ctx, name)
+	if err != nil {
+		return 0, fmt.Errorf("looking at stream %s: %w", name, explain(js.Conn(), "$JS.API.STREAM.INFO."+name, err))
+	}
+	return s.CachedInfo().State.Msgs, nil
+}
+
+func (o Options) configs() []jetstream.StreamConfig {
+	t, p := o.Names(), o.prefix()
+	replicas, bytes := max(o.Replicas, 1), o.MaxBytes
+	if bytes == 0 {
+		bytes = defaultBytes
+	}
+	metadata := map[string]string{}
+	if o.LedgerID != "" {
+		metadata[LedgerKey] = o.LedgerID
+	}
+	base := jetstream.StreamConfig{
+		Storage: jetstream.FileStorage, Replicas: replicas, MaxBytes: bytes, Duplicates: dupWindow,
+		MaxMsgs: -1, MaxMsgsPerSubject: -1, MaxConsumers: -1, MaxMsgSize: -1,
+	}
+	push, inbox, out := base, base, base
+	push.Name, push.Subjects, push.Description = t.Push, []string{p + ".push.>"}, "flexid: events to be put into Flexi"
+	push.Retention, push.Discard, push.MaxMsgSize, push.Metadata = jetstream.WorkQueuePolicy, jetstream.DiscardNew, MaxEvent+headerRoom, metadata
+	inbox.Name, inbox.Subjects, inbox.Description = t.Inbox, []string{p + ".in.*.*"}, "flexid: webhook deliveries as they came"
+	inbox.Retention, inbox.Discard, inbox.MaxAge = jetstream.LimitsPolicy, jetstream.DiscardNew, inboxAge
+	out.Name, out.Subjects, out.Description = t.Out, []string{p + ".done.>", p + ".change.>", p + ".alert.>"}, "flexid: results, changes and alerts"
+	out.Retention, out.Discard, out.MaxAge = jetstream.LimitsPolicy, jetstream.DiscardOld, outAge
+	return []jetstream.StreamConfig{push, inbox, out}
+}
+
+// lookStream gives the configuration of a stream, nil when it does not exist.
+func lookStream(ctx context.Context, js jetstream.JetStream, name string) (*jetstream.StreamConfig, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	s, err := js.Stream(ctx, name)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("looking at stream %s: %w", name, explain(js.Conn(), "$JS.API.STREAM.INFO."+name, err))
+	}
+	config := s.CachedInfo().Config
+	return &config, nil
+}
+
+func ensureStream(ctx context.Context, js jetstream.JetStream, want jetstream.StreamConfig, have *jetstream.StreamConfig, o Options) error {
+	if have == nil {
+		err := change(ctx, js, "CREATE", want, js.CreateStream)
+		if err == nil {
+			o.Log.Info().Str("stream", want.Name).Int("replicas", want.Replicas).Int64("max_bytes", want.MaxBytes).Msg("stream made")
+		}
+		return err
+	}
+	if fields := contradictions(*have, want); len(fields) > 0 {
+		return &ContradictionError{Name: "stream " + want.Name, Fields: fields}
+	}
+	merged, changed := merge(*have, want, o)
+	if len(changed) == 0 {
+		return nil
+	}
+	err := change(ctx, js, "UPDATE", merged, js.UpdateStream)
+	if err == nil {
+		o.Log.Info().Str("stream", want.Name).Strs("changed", changed).Msg("stream updated")
+	}
+	return err
+}
+
+// change is one CREATE or UPDATE of a stream with its deadline and its errors in words.
+func change(ctx context.Context, js jetstream.JetStream, verb string, config jetstream.StreamConfig,
+	do func(context.Context, jetstream.StreamConfig) (jetstream.Stream, error),
+) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	_, err := do(ctx, config)
+	switch {
+	case err == nil:
+		return nil
+	case apiCode(err) == codeSubjectsOverlap:
+		return &ContradictionError{Name: "another stream", Fields: []string{
+			fmt.Sprintf("it holds subjects of %s (%v): %v", config.Name, config.Subjects, err)}}
+	case isFull(err):
+		return &FullError{Stream: config.Name, Err: err}
+	}
+	subject := "$JS.API.STREAM." + verb + "." + config.Name
+	return fmt.Errorf("setting up stream %s: %w", config.Name, explain(js.Conn(), subject, err))
+}

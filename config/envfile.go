@@ -1,0 +1,105 @@
+package config
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+)
+
+// LineError is a line of an environment file that cannot be read. It never holds the value.
+type LineError struct {
+	Path    string
+	Line    int
+	Problem string
+}
+
+func (e *LineError) Error() string { return fmt.Sprintf("%s, line %d: %s", e.Path, e.Line, e.Problem) }
+
+// ReadEnvFile reads lines KEY=VALUE and gives them in the form of os.Environ. What systemd, docker and this reader would
+// understand differently (a comment or a quote behind an unquoted value, a backslash) is an error, so that one file means
+// the same to all of them. Merge it below the real environment.
+func ReadEnvFile(path string) ([]string, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("reading the environment file: %w", err)
+	}
+	return parseEnvFile(path, text)
+}
+
+func parseEnvFile(path string, text []byte) ([]string, error) {
+	key := regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+	seen := map[string]int{}
+	var environ []string
+	for i, line := range strings.Split(string(bytes.TrimPrefix(text, []byte("\xef\xbb\xbf"))), "\n") {
+		fail := func(problem string) ([]string, error) {
+			return nil, &LineError{Path: path, Line: i + 1, Problem: problem}
+		}
+		line = strings.TrimSpace(line)
+		if line == "" || line[0] == '#' || line[0] == ';' {
+			continue
+		}
+		if !utf8.ValidString(line) || strings.ContainsRune(line, 0) {
+			return fail("is not UTF-8 text")
+		}
+		name, value, ok := strings.Cut(strings.TrimPrefix(line, "export "), "=")
+		name = strings.TrimSpace(name)
+		switch {
+		case !ok:
+			return fail("is not KEY=VALUE")
+		case !key.MatchString(name):
+			return fail("the part before = is not the name of a variable")
+		case seen[name] > 0:
+			return fail(fmt.Sprintf("%s is already set in line %d", name, seen[name]))
+		}
+		value, problem := unquote(strings.TrimSpace(value))
+		if problem != "" {
+			return fail(name + ": " + problem)
+		}
+		seen[name] = i + 1
+		environ = append(environ, name+"="+value)
+	}
+	return environ, nil
+}
+
+// unquote reads one value: 'literal', "with \" \\ \$ and \`", or bare.
+func unquote(s string) (value, problem string) {
+	if s == "" {
+		return "", ""
+	}
+	if quote := s[0]; quote == '\'' || quote == '"' {
+		return unquoteWith(quote, s[1:])
+	}
+	if strings.ContainsAny(s, `'"\`+"`") || strings.Contains(s, " #") {
+		return "", "the value holds a quote, a backslash or a #: put all of it in single quotes"
+	}
+	return s, ""
+}
+
+func unquoteWith(quote byte, s string) (value, problem string) {
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		switch c := s[i]; {
+		case c == quote:
+			if s[i+1:] != "" {
+				return "", "something follows the closing quote"
+			}
+			return b.String(), ""
+		case c == '\\' && quote == '"':
+			if i++; i == len(s) || !strings.ContainsRune("\"\\$`", rune(s[i])) {
+				return "", "after \\ only \" \\ $ and ` are understood: use single quotes"
+			}
+			b.WriteByte(s[i])
+		default:
+			b.WriteByte(c)
+		}
+	}
+	return "", "the closing quote is missing"
+}
+
+// Merge puts the real environment above a file: what an operator sets by hand wins.
+func Merge(file, environ []string) []string {
+	return append(append([]string(nil), file...), environ...)
+}

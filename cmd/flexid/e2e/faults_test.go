@@ -1,0 +1,93 @@
+//go:build linux
+
+package e2e
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+)
+
+// size is how many documents a run has.
+func size() int {
+	if slow() {
+		return 1000
+	}
+	return 120
+}
+
+// often is how many times something happens in a run of full size, and in a small one.
+func often(full, small int) int {
+	if slow() {
+		return full
+	}
+	return small
+}
+
+func TestFaults(t *testing.T) {
+	t.Parallel()
+	r := newRun(t, "A", size(), 1, nil)
+	r.publish()
+	r.finish(15 * time.Minute)
+}
+
+func TestFaultsWithKilledDaemon(t *testing.T) {
+	t.Parallel()
+	r := newRun(t, "B", size(), 1, patient())
+	r.disturbed(often(20, 4), 0)
+}
+
+func TestFaultsWithKilledNATS(t *testing.T) {
+	t.Parallel()
+	r := newRun(t, "N", size(), 1, patient())
+	r.disturbed(0, often(5, 2))
+}
+
+func TestFaultsWithBothKilled(t *testing.T) {
+	t.Parallel()
+	onlySlow(t, "killing both takes minutes")
+	r := newRun(t, "K", size(), 1, patient())
+	r.disturbed(20, 5)
+}
+
+func TestFaultsWithTwoDaemons(t *testing.T) {
+	t.Parallel()
+	r := newRun(t, "C", size(), 2, nil)
+	r.publish()
+	r.finish(15 * time.Minute)
+}
+
+// patient lets an event be sent often: each kill may make a maybe of a document that had its share of faults already.
+func patient() map[string]string { return map[string]string{"FLEXID_VERIFY_SENDS": "10"} }
+
+// disturbed publishes while the daemon is killed and started again, and NATS too.
+func (r *run) disturbed(daemonKills, natsKills int) {
+	r.t.Helper()
+	published := make(chan struct{})
+	go func() {
+		defer close(published)
+		r.publish()
+	}()
+	rnd := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 0)) // the moments are random on purpose
+	upTo := func(d time.Duration) time.Duration { return time.Duration(rnd.Int64N(int64(d))) }
+	for daemonKills+natsKills > 0 {
+		if !moment(r.t, 300*time.Millisecond+upTo(2*time.Second)) {
+			break
+		}
+		if rnd.IntN(daemonKills+natsKills) < natsKills {
+			natsKills--
+			r.natsCrashes++
+			r.broker.crash()
+			continue
+		}
+		daemonKills--
+		r.crashes++
+		d := r.daemons[0]
+		d.proc.kill()
+		if moment(r.t, upTo(300*time.Millisecond)) {
+			d.start() // not waited for: it is killed while it starts, too
+		}
+	}
+	<-published
+	r.finish(20 * time.Minute)
+}

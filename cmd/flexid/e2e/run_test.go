@@ -1,0 +1,205 @@
+//go:build linux
+
+package e2e
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"flexid/flexi/flexitest"
+)
+
+// run is one script with everything it needs.
+type run struct {
+	t       *testing.T
+	pace    pace
+	erp     *flexitest.Server
+	broker  *broker
+	daemons []*daemon
+	script  *script
+	begun   time.Time
+
+	typed                []int64
+	crashes, natsCrashes int
+	people               sync.WaitGroup
+	stopPeople           chan struct{}
+}
+
+// newRun starts NATS, the fake and the daemons.
+func newRun(t *testing.T, prefix string, documents, daemons int, more map[string]string) *run {
+	t.Helper()
+	r := &run{t: t, pace: quickPace(), erp: newERP(t), begun: time.Now(), stopPeople: make(chan struct{})}
+	if slow() {
+		r.pace = fullPace()
+	}
+	r.broker = newBroker(t, "")
+	r.script = newScript(prefix, documents, 5)
+	misbehave(r.erp, r.pace, r.script)
+	for i := range daemons {
+		set := r.pace.settings()
+		set["FLEXID_NATS_URL"] = r.broker.url
+		maps.Copy(set, more)
+		r.daemons = append(r.daemons, newDaemon(t, fmt.Sprintf("flexid-%c", 'a'+i), r.erp.URL(), set))
+	}
+	for _, d := range r.daemons {
+		d.up()
+	}
+	r.people.Go(r.hand)
+	t.Cleanup(r.endPeople)
+	return r
+}
+
+// publish types what a person typed first, then publishes the script.
+func (r *run) publish() {
+	r.t.Helper()
+	for _, d := range r.script.documents {
+		if !strings.HasPrefix(d.kind, "typed-") {
+			continue
+		}
+		id := r.erp.Type(d.evidence, d.content)
+		if id == 0 {
+			r.t.Fatalf("%s: the fake did not take what a person typed", d.address())
+		}
+		r.typed = append(r.typed, id)
+	}
+	for _, d := range r.script.edited {
+		if err := r.broker.publish(d.events[0].msg); err != nil {
+			r.t.Fatalf("publishing: %v", err)
+		}
+	}
+	for _, e := range r.script.order {
+		if err := r.broker.publish(e.msg); err != nil {
+			r.t.Fatalf("publishing %s: %v", e.id, err)
+		}
+	}
+	r.edit()
+}
+
+// edit changes documents by hand once they are confirmed, and then has flexid change the same field.
+func (r *run) edit() {
+	r.t.Helper()
+	open := slices.Clone(r.script.edited)
+	eventually(r.t, 10*time.Minute, "the documents that a person edits are confirmed", func() (bool, string) {
+		if err := r.broker.hear(); err != nil {
+			return false, err.Error()
+		}
+		open = slices.DeleteFunc(open, func(d *document) bool {
+			told := r.broker.told[d.events[0].id]
+			if len(told) == 0 || told[len(told)-1].State != "confirmed" {
+				return false
+			}
+			found := r.erp.Find(d.evidence, d.ext)
+			if len(found) != 1 || !r.erp.Edit(d.evidence, found[0].ID, map[string]any{"cisObj": "rukou"}) {
+				r.t.Errorf("%s: cannot be edited by hand: %d records", d.address(), len(found))
+			}
+			return true
+		})
+		return len(open) == 0, fmt.Sprintf("%d are not", len(open))
+	})
+	for _, d := range r.script.edited {
+		if err := r.broker.publish(d.events[1].msg); err != nil {
+			r.t.Fatalf("publishing: %v", err)
+		}
+	}
+}
+
+// hand is a person who works at the ERP meanwhile: types other documents, and edits ours in a field that no event carries.
+func (r *run) hand() {
+	tick := time.NewTicker(150 * time.Millisecond)
+	defer tick.Stop()
+	rnd := rand.New(rand.NewPCG(3, 3))
+	for i := 0; ; i++ {
+		select {
+		case <-r.stopPeople:
+			return
+		case <-tick.C:
+		}
+		if i < 200 && i%3 == 0 {
+			r.erp.Type(issued, fields(i, fmt.Sprintf("RUKOU-%d", i)))
+			continue
+		}
+		d := r.script.documents[rnd.IntN(len(r.script.documents))]
+		for _, one := range r.erp.Find(d.evidence, d.ext) {
+			r.erp.Edit(one.Evidence, one.ID, map[string]any{"kontaktEmail": fmt.Sprintf("ucetni%d@example.com", i)})
+		}
+	}
+}
+
+func (r *run) endPeople() {
+	select {
+	case <-r.stopPeople:
+	default:
+		close(r.stopPeople)
+	}
+	r.people.Wait()
+}
+
+// finish waits until every event has been told and nothing is under way, then checks everything.
+func (r *run) finish(most time.Duration) {
+	r.t.Helper()
+	want := map[string]bool{}
+	for _, d := range r.script.documents {
+		for _, e := range d.events {
+			want[e.id] = true
+		}
+	}
+	eventually(r.t, most, "the end of the run", func() (bool, string) {
+		left, err := r.broker.waiting()
+		if err != nil || left > 0 {
+			return false, fmt.Sprintf("%d events wait in the stream (%v)", left, err)
+		}
+		if err := r.broker.hear(); err != nil {
+			return false, err.Error()
+		}
+		for id := range r.broker.told {
+			delete(want, id)
+		}
+		return len(want) == 0 && r.erp.Pending() == 0, r.unfinished(want)
+	})
+	r.endPeople()
+	c := &check{t: r.t, run: r}
+	c.everything()
+	r.t.Log(c.summary(time.Since(r.begun)))
+}
+
+// unfinished says where a few of the events stand that nobody has been told about.
+func (r *run) unfinished(events map[string]bool) string {
+	some := slices.Sorted(maps.Keys(events))
+	text := fmt.Sprintf("%d of %d events are untold", len(some), r.script.events())
+	rows, err := r.daemons[0].documents()
+	if err != nil {
+		return text + ": " + err.Error()
+	}
+	for _, id := range some[:min(5, len(some))] {
+		address, _, _ := strings.Cut(id, "#")
+		text += fmt.Sprintf("; %s: %s", id, rows[address].standing())
+	}
+	return text
+}
+
+type span struct{ from, to time.Time }
+
+// staleTimes is when the fake refused every write of our user, from the log.
+func (r *run) staleTimes() (out []span) {
+	var open *span
+	for _, q := range r.erp.Requests() {
+		switch {
+		case strings.HasPrefix(q.Fault, "stale role") && open == nil:
+			open = &span{from: q.Time}
+		case strings.Contains(q.Path, "/logout") && open != nil:
+			open.to = q.Time.Add(q.Duration + 50*time.Millisecond)
+			out, open = append(out, *open), nil
+		}
+	}
+	if open != nil {
+		open.to = time.Now()
+		out = append(out, *open)
+	}
+	return out
+}

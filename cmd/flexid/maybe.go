@@ -1,0 +1,117 @@
+package main
+
+import (
+	"net/http"
+	"strings"
+	"time"
+
+	"flexid/cmd/internal/api"
+	"flexid/verify"
+
+	"github.com/spf13/cobra"
+)
+
+func (p *program) maybe() *cobra.Command {
+	return grouped("maybe", "the queue of what is not known, and of what waits for a person",
+		p.maybeList(), p.docsShow("show", "the whole story of one document"),
+		p.decision(verify.DecideLook, "look it up in Flexi now"),
+		p.decision(verify.DecideConfirm, "the record in Flexi is the document: take it as done"),
+		p.decision(verify.DecideResend, "send it again, after the absences that a resend needs"),
+		p.decision(verify.DecideDrop, "give the event up; only where Flexi shows no record of ours"),
+		p.decision(verify.DecideNote, "write a sentence into its history"),
+	)
+}
+
+func (p *program) maybeList() *cobra.Command {
+	return &cobra.Command{
+		Use: "list", Short: "what waits, the oldest first", Args: exactly(0),
+		RunE: func(c *cobra.Command, _ []string) error {
+			cl, err := p.client()
+			if err != nil {
+				return err
+			}
+			resp, err := cl.do(c.Context(), http.MethodGet, "/api/v1/queue?format=ndjson", nil)
+			if err != nil {
+				return err
+			}
+			pr := p.printer("evidence", "source", "key", "number", "state", "reason", "owner", "since", "next", "can", "text")
+			err = lines(resp, func(it api.Item) {
+				pr.row(it, it.Evidence, it.Source, it.Key, it.Number, it.State, it.Reason, it.Owner, stamp(it.Since), stamp(it.Next),
+					strings.Join(it.Can, " "), it.Text)
+			})
+			if err != nil {
+				return err
+			}
+			if err := pr.end(); err != nil {
+				return err
+			}
+			return p.nothing(pr.n, "nothing waits for an answer")
+		},
+	}
+}
+
+// person adds the flags that say who acts and why.
+func (p *program) person(c *cobra.Command) func() (api.Act, error) {
+	by := c.Flags().String("by", "", "who decides (default: $USER)")
+	why := c.Flags().String("reason", "", "why; it stands in the history")
+	return func() (api.Act, error) {
+		act := api.Act{By: strings.TrimSpace(*by), Why: strings.TrimSpace(*why)}
+		for _, name := range []string{"SUDO_USER", "USER", "LOGNAME"} {
+			if act.By == "" {
+				act.By = p.lookup(name)
+			}
+		}
+		if act.By == "" {
+			return act, usagef("who decides? set --by")
+		}
+		return act, nil
+	}
+}
+
+func needReason(act api.Act) error {
+	if act.Why == "" {
+		return usagef("why? set --reason; it stands in the history")
+	}
+	return nil
+}
+
+func (p *program) decision(what verify.What, short string) *cobra.Command {
+	c := &cobra.Command{Use: string(what) + " EVIDENCE/[SOURCE:]KEY", Short: short, Args: exactly(1)}
+	act := p.person(c)
+	c.RunE = func(c *cobra.Command, args []string) error {
+		path, err := addressPath(args[0])
+		if err != nil {
+			return err
+		}
+		a, err := act()
+		if err != nil {
+			return err
+		}
+		if what != verify.DecideLook {
+			if err := needReason(a); err != nil {
+				return err
+			}
+		}
+		cl, err := p.client()
+		if err != nil {
+			return err
+		}
+		var row api.Row
+		if err := cl.post(c.Context(), "/api/v1/queue/"+path+"/"+string(what), a, &row); err != nil {
+			return err
+		}
+		return p.rowNow(row)
+	}
+	return c
+}
+
+// rowNow shows where a document stands after an act.
+func (p *program) rowNow(r api.Row) error {
+	pr := p.printer("evidence", "source", "key", "state", "reason", "updated")
+	if pr.format == "json" {
+		// One value, not a list of one.
+		return p.object(r, nil)
+	}
+	pr.row(r, r.Evidence, r.Source, r.Key, r.State, r.Reason, r.Updated.UTC().Format(time.RFC3339))
+	return pr.end()
+}

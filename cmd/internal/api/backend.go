@@ -1,0 +1,76 @@
+package api
+
+import (
+	"context"
+	"iter"
+	"time"
+
+	"flexid/verify"
+	"flexid/verify/ledger"
+)
+
+// Ledger is what the read model asks; *ledger.Ledger meets it.
+type Ledger interface {
+	Get(ctx context.Context, id ledger.ID) (ledger.Row, error)
+	// List streams every row for which want is true, without holding them all in memory.
+	List(ctx context.Context, want func(*ledger.Row) bool) iter.Seq2[ledger.Row, error]
+	Event(ctx context.Context, id ledger.ID, n int) (ledger.Event, error)
+}
+
+// Decider takes a person's decision; *verify.Engine meets it. It is asked even when the row looks as if the answer were
+// clear, since only the engine knows it under compare-and-set.
+type Decider interface {
+	Decide(ctx context.Context, a verify.Address, d verify.Decision) (ledger.Row, error)
+}
+
+// Operator acts on the whole daemon; *verify.Engine meets it.
+type Operator interface {
+	StopWrites(ctx context.Context, evidence, by, why string) error
+	ResumeWrites(ctx context.Context, evidence, by, why string) error
+	AcceptCompany(ctx context.Context, how, by, why string) error
+}
+
+// Reporter tells how the engine is doing; *verify.Engine meets it.
+type Reporter interface{ Status() verify.Status }
+
+// Backend is what the API needs of the running engine.
+type Backend struct {
+	Ledger   Ledger
+	Decider  Decider
+	Operator Operator
+	Reporter Reporter
+}
+
+// Trouble is why the daemon is not ready, in words an operator can act on.
+type Trouble struct {
+	Text   string `json:"text"`
+	Remedy string `json:"remedy,omitempty"`
+}
+
+// Info is what the daemon says about itself.
+type Info struct {
+	Version string    `json:"version"`
+	Started time.Time `json:"started"`
+	Phase   string    `json:"phase"` // what is being done: "waiting for NATS", "running", "stopping"
+	Company string    `json:"company"`
+	System  string    `json:"system"`
+	Ledger  string    `json:"ledger,omitempty"` // id of the ledger
+	NATS    string    `json:"nats,omitempty"`   // address without secrets
+}
+
+// Status is the answer of /api/v1/status.
+type Status struct {
+	Info
+	Ready    bool      `json:"ready"`
+	Troubles []Trouble `json:"troubles,omitempty"`
+	// Engine is nil while the daemon has no ledger yet.
+	Engine *verify.Status `json:"engine,omitempty"`
+}
+
+// Act is the body of every request that changes something: who, and why.
+type Act struct {
+	By       string `json:"by"`
+	Why      string `json:"why,omitempty"`
+	Evidence string `json:"evidence,omitempty"` // writes: "" = all
+	How      string `json:"how,omitempty"`      // company accept: new or restored
+}

@@ -1,0 +1,135 @@
+package api
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"flexid/verify/ledger"
+
+	"golang.org/x/text/unicode/norm"
+)
+
+// Row is one line of `docs list`, and the head of every story. Its names are a contract with scripts.
+type Row struct {
+	Evidence string    `json:"evidence"`
+	Source   string    `json:"source"`
+	Key      string    `json:"key"`
+	Number   string    `json:"number"`
+	State    string    `json:"state"`
+	Reason   string    `json:"reason"`
+	Cause    string    `json:"cause"`
+	Sends    int       `json:"sends"`
+	FlexiID  string    `json:"flexi_id"`
+	Updated  time.Time `json:"updated"`
+}
+
+// RowOf is the list view of a ledger row.
+func RowOf(r *ledger.Row) Row {
+	return Row{
+		Evidence: r.Evidence, Source: r.Source, Key: r.Key, Number: r.Number,
+		State: string(r.State), Reason: string(r.Reason), Cause: r.Cause,
+		Sends: r.Sends, FlexiID: r.FlexiID, Updated: r.Updated.UTC(),
+	}
+}
+
+// Final says that nothing more happens to the shown event by itself or by a person.
+func Final(s ledger.State, r ledger.Reason) bool {
+	switch s {
+	case ledger.Confirmed, ledger.Dropped:
+		return true
+	case ledger.Parked:
+		return r == ledger.Rejected || r == ledger.Unreadable || r == ledger.IDReused
+	}
+	return false
+}
+
+// Filter chooses rows. The zero value lets everything pass, 100 rows of it.
+type Filter struct {
+	States           []string // states, or "open" = not final
+	Evidence, Number string
+	From, To         string // document date, YYYY-MM-DD, both included
+	Source, Cause    string
+	Limit            int // 0 = all
+	hasSource        bool
+}
+
+// DefaultLimit is how many rows a list shows when nobody says otherwise.
+const DefaultLimit = 100
+
+// maxSorted bounds the memory of a list that is sorted; a longer one comes in the order of the store.
+const maxSorted = 10_000
+
+func listParameters() []string {
+	return []string{"state", "evidence", "number", "from", "to", "source", "cause", "limit", "format"}
+}
+
+// ParseFilter reads the query of /documents. A parameter nobody knows is an error: a misspelt filter would otherwise
+// show everything and look like an answer.
+func ParseFilter(q url.Values) (Filter, error) {
+	f := Filter{Limit: DefaultLimit, Evidence: q.Get("evidence"), Number: foldNumber(q.Get("number")), From: q.Get("from"),
+		To: q.Get("to"), Source: q.Get("source"), Cause: q.Get("cause"), hasSource: q.Has("source")}
+	for name := range q {
+		if !slices.Contains(listParameters(), name) {
+			return f, fmt.Errorf("parameter %q is not one of %s", name, strings.Join(listParameters(), ", "))
+		}
+	}
+	for _, list := range q["state"] {
+		for _, state := range strings.Split(list, ",") {
+			if err := checkState(state); err != nil {
+				return f, err
+			}
+			f.States = append(f.States, state)
+		}
+	}
+	for name, v := range map[string]string{"from": f.From, "to": f.To} {
+		if _, err := time.Parse(time.DateOnly, v); v != "" && err != nil {
+			return f, fmt.Errorf("%s is a document date such as 2026-01-31, not %q", name, v)
+		}
+	}
+	if v := q.Get("limit"); v != "" {
+		n, err := strconv.Atoi(v)
+		if err != nil || n < 0 {
+			return f, fmt.Errorf("limit is a number from 0 (all) up, not %q", v)
+		}
+		f.Limit = n
+	}
+	return f, nil
+}
+
+func checkState(s string) error {
+	switch ledger.State(s) {
+	case ledger.Queued, ledger.Sending, ledger.Maybe, ledger.Confirmed, ledger.Parked, ledger.Dropped, "open":
+		return nil
+	}
+	return fmt.Errorf("state %q is not one of open, queued, sending, maybe, confirmed, parked, dropped", s)
+}
+
+// Match says whether the filter lets a row pass. A row without a document date is outside every span of dates.
+func (f Filter) Match(r *ledger.Row) bool {
+	return f.matchState(r) &&
+		(f.Evidence == "" || f.Evidence == r.Evidence) &&
+		(f.Number == "" || f.Number == foldNumber(r.Number)) &&
+		(!f.hasSource && f.Source == "" || f.Source == r.Source) &&
+		(f.Cause == "" || f.Cause == r.Cause) &&
+		(f.From == "" || r.Date >= f.From) &&
+		(f.To == "" || r.Date != "" && r.Date <= f.To)
+}
+
+func (f Filter) matchState(r *ledger.Row) bool {
+	if len(f.States) == 0 {
+		return true
+	}
+	for _, s := range f.States {
+		if s == string(r.State) || s == "open" && !Final(r.State, r.Reason) {
+			return true
+		}
+	}
+	return false
+}
+
+// foldNumber makes what a person typed and what Flexi upper-cased comparable.
+func foldNumber(s string) string { return strings.ToUpper(norm.NFC.String(strings.TrimSpace(s))) }

@@ -1,0 +1,284 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	"flexid/batch"
+	"flexid/batch/stream"
+	"flexid/cmd/internal/api"
+	"flexid/flexi"
+	"flexid/verify"
+	"flexid/verify/ledger"
+)
+
+// core is intake, engine and company check on one ledger.
+type core struct {
+	d        *daemon
+	ledger   *ledger.Ledger
+	engine   *verify.Engine
+	consumer *stream.Consumer
+	who      *identity
+	fail     context.CancelCauseFunc
+}
+
+// runCore works until ctx ends or a part fails, and returns what failed. Intake stops first and the engine after it: an
+// event that is taken while the engine goes down is stored and waits, one that is not taken stays in the stream.
+func (d *daemon) runCore(ctx context.Context, l *ledger.Ledger, state *ledger.StateBucket) error {
+	c, err := d.newCore(l, state)
+	if err != nil {
+		return err
+	}
+	run, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	c.fail = fail
+	work, stopWork := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopWork()
+
+	d.standing.setEngine(c.engine)
+	d.http.Use(&api.Backend{Ledger: l, Decider: c.engine, Operator: c, Reporter: c.engine})
+	d.standing.setPhase("running")
+
+	var engine, others sync.WaitGroup
+	var engineErr, intakeErr error
+	engine.Go(func() {
+		engineErr = c.engine.Run(work)
+		fail(errOr(engineErr, "the engine ended by itself"))
+	})
+	others.Go(func() {
+		intakeErr = c.consumer.Run(run)
+		fail(errOr(intakeErr, "intake ended by itself"))
+	})
+	others.Go(func() { c.watchLedger(run) })
+	others.Go(func() { c.watchCompany(run) })
+	others.Go(func() { c.tellReady(run) })
+
+	<-run.Done()
+	if ctx.Err() != nil {
+		d.standing.setPhase("stopping")
+	}
+	others.Wait()
+	stopWork()
+	engine.Wait()
+	d.http.Use(nil)
+	d.standing.setEngine(nil)
+	d.standing.setIntake(nil)
+	if ctx.Err() != nil {
+		return errors.Join(intakeErr, engineErr)
+	}
+	return context.Cause(run)
+}
+
+func errOr(err error, text string) error {
+	if err == nil {
+		return errors.New(text)
+	}
+	return err
+}
+
+func (d *daemon) newCore(l *ledger.Ledger, state *ledger.StateBucket) (*core, error) {
+	c := &core{d: d, ledger: l}
+	client, err := NewClient(d.cfg.Flexi, flexi.Options{
+		Dial: d.o.Dial, Now: d.o.Now, Rand: d.o.Rand, Observe: d.metrics.Request, Tripped: c.tripped, Log: d.log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	c.who = &identity{erp: erp{Client: client, call: d.metrics.Call}, pins: l, hold: c.holdCompany}
+	c.engine, err = verify.New(verify.Options{
+		ERP: erp{client, d.metrics.Call, c.who}, Ledger: l, State: state, Teller: stream.NewPublisher(d.js, d.streams),
+		Observer: observer{d.metrics, &d.standing}, Settings: d.settings(), Now: d.o.Now, Rand: d.o.Rand, Log: d.log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	c.consumer = stream.NewConsumer(d.js, stream.ConsumerOptions{
+		Options: d.streams, Handler: c.intake(), Drain: d.cfg.DrainTimeout / 4, Now: d.now, Log: d.log,
+	})
+	return c, nil
+}
+
+// settings copies the fields across, so that the engine need not know where settings come from.
+func (d *daemon) settings() verify.Settings {
+	f, v := d.cfg.Flexi, d.cfg.Verify
+	return verify.Settings{
+		System: f.System, Company: f.Company,
+		Looks: v.Looks, SettleServerError: v.SettleServerError, SettleNoAnswer: v.SettleNoAnswer, SettleProxy: v.SettleProxy,
+		Sends: v.Sends, LookFirst: v.LookFirst, Overwrite: v.Overwrite,
+		Allow:       func(evidence string, op flexi.Op) bool { return f.Allow.Allowed(evidence, string(op)) },
+		Concurrency: f.Concurrency, Pack: f.Pack, WriteTimeout: f.WriteTimeout,
+		Instance: d.instance, Run: newRun(), Drain: d.cfg.DrainTimeout / 2,
+	}
+}
+
+// intake hands events to the engine and keeps an eye on what stands in the way.
+func (c *core) intake() stream.Handler {
+	decoder := batch.Decoder{Prefix: c.d.cfg.NATS.Prefix, System: c.d.cfg.Flexi.System}
+	return &watched{core: c, next: &batch.Intake{Decoder: decoder, Acceptor: c.engine, Log: c.d.log}}
+}
+
+// watched notes a ledger that is gone, and any other reason for which events cannot be stored.
+type watched struct {
+	core *core
+	next stream.Handler
+}
+
+// Handle passes a message on.
+func (w *watched) Handle(ctx context.Context, m batch.Message) error {
+	err := w.next.Handle(ctx, m)
+	switch {
+	case err == nil:
+		w.core.d.standing.setIntake(nil)
+	case ledgerGone(err):
+		w.core.gone(err)
+	case ctx.Err() == nil:
+		w.core.d.standing.setIntake(&api.Trouble{Text: "events cannot be stored: " + err.Error(), Remedy: "they wait in the stream and are tried again"})
+	}
+	return err
+}
+
+// gone stops everything that stands on the ledger: without it nobody knows what was sent.
+func (c *core) gone(err error) {
+	c.d.standing.setNoLedger(api.Trouble{Text: goneText(err), Remedy: waysOut})
+	c.consumer.Pause("the ledger is gone")
+	c.engine.Hold("ledger", goneText(err), waysOut)
+	c.fail(err)
+}
+
+// watchLedger notices a ledger that was deleted while nothing happens.
+func (c *core) watchLedger(ctx context.Context) {
+	for sleep(ctx, ledgerPause) {
+		if _, _, err := c.ledger.Meta(ctx); ledgerGone(err) {
+			c.gone(err)
+			return
+		}
+	}
+}
+
+// Pauses of the company check: while Flexi does not answer, and while all is well.
+const (
+	companySoon  = 15 * time.Second
+	companyLater = 10 * time.Minute
+)
+
+// watchCompany asks who the company is also while nothing is written, and again from time to time: it can be set up anew
+// under a running daemon.
+func (c *core) watchCompany(ctx context.Context) {
+	said := ""
+	select {
+	case <-c.engine.Ready(): // the stored stops are read by then
+	case <-ctx.Done():
+	}
+	for ctx.Err() == nil {
+		err := c.who.ensure(ctx)
+		pause := companyLater
+		if err != nil {
+			pause = companySoon
+			if err.Error() != said && ctx.Err() == nil {
+				said = err.Error()
+				c.d.log.Warn().Err(err).Msg("the company in Flexi is not checked yet; intake goes on, nothing is written")
+			}
+		} else {
+			if said != "" {
+				said = ""
+				c.d.log.Info().Msg("the company in Flexi is checked")
+			}
+			if c.held("company", "") {
+				// Stored by an earlier start, whose settings pointed to another company.
+				c.engine.Release("company")
+				pause = companySoon
+			}
+		}
+		if !sleep(ctx, pause) {
+			return
+		}
+		c.who.again()
+	}
+}
+
+// holdCompany says it once: each Hold is an alert.
+func (c *core) holdCompany(text, remedy string) {
+	if !c.held("company", text) {
+		c.engine.Hold("company", text, remedy)
+	}
+}
+
+// held says whether writes are held for a reason, "" = with any text.
+func (c *core) held(reason, text string) bool {
+	for _, g := range c.engine.Status().Gates {
+		if g.NeedsYou && g.Reason == reason && (text == "" || g.Text == text) {
+			return true
+		}
+	}
+	return false
+}
+
+func (c *core) tellReady(ctx context.Context) {
+	select {
+	case <-c.engine.Ready():
+	case <-ctx.Done():
+		return
+	}
+	c.d.log.Info().Str("company", c.d.cfg.Flexi.Company).Str("ledger", c.ledger.LedgerID()).Msg("ready")
+	c.d.readyOnce.Do(func() {
+		if c.d.o.Ready != nil {
+			c.d.o.Ready(c.d.info)
+		}
+	})
+}
+
+// tripped is the guard of the client: an attempt was about to be sent twice. It was not, and nothing is until a person
+// has looked.
+func (c *core) tripped(attempt string) {
+	c.engine.Hold("guard", "attempt "+attempt+" was about to be sent a second time; it was not",
+		"this is a fault of flexid: report it with the log, look at the document, then `flexid writes resume`")
+}
+
+// StopWrites, ResumeWrites and AcceptCompany make core the API's operator.
+func (c *core) StopWrites(ctx context.Context, evidence, by, why string) error {
+	return c.engine.StopWrites(ctx, evidence, by, why)
+}
+
+// ResumeWrites opens what a person may open; a company that is not the ledger's is held again by the next check.
+func (c *core) ResumeWrites(ctx context.Context, evidence, by, why string) error {
+	c.who.again()
+	return c.engine.ResumeWrites(ctx, evidence, by, why)
+}
+
+// AcceptCompany notes who the company is now before the engine goes on with it: the other way round, a crash in between
+// would leave writes open for a company that the next start refuses.
+func (c *core) AcceptCompany(ctx context.Context, how, by, why string) error {
+	if err := c.who.replace(ctx); err != nil {
+		return err
+	}
+	if err := c.engine.AcceptCompany(ctx, how, by, why); err != nil {
+		return fmt.Errorf("accepting the company: %w", err)
+	}
+	return nil
+}
+
+// observer adds to the line that writes have stopped how many documents wait for it. Of the engine's calls it counts writes
+// only: reads and look-ups are counted where they are asked (see erp).
+type observer struct {
+	*api.Metrics
+	standing *standing
+}
+
+// Call counts a write.
+func (o observer) Call(kind string) {
+	if kind == "write" {
+		o.Metrics.Call(kind)
+	}
+}
+
+// Log writes a line for the operator.
+func (o observer) Log(event string, fields ...[2]string) {
+	if event == "writes stopped" {
+		fields = append(fields, [2]string{"documents_waiting", strconv.Itoa(o.standing.Status().Waiting)})
+	}
+	o.Metrics.Log(event, fields...)
+}

@@ -1,0 +1,233 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"flexid/batch/stream"
+	"flexid/cmd/internal/api"
+	"flexid/verify/ledger"
+)
+
+// PinError is a ledger of another company, or of another system of external ids: what it says about sent documents means
+// nothing for this one. Exit code 78.
+type PinError struct {
+	Variable         string // that contradicts
+	Ledger, Settings string // both names
+}
+
+func (e *PinError) Error() string {
+	return fmt.Sprintf("the ledger belongs to %q, but %s says %q: set %s=%s to go on with that ledger, "+
+		"or give %q a ledger of its own with another FLEXID_NATS_PREFIX (embedded: another FLEXID_STATE_DIR)",
+		e.Ledger, e.Variable, e.Settings, e.Variable, e.Ledger, e.Settings)
+}
+
+const waysOut = "bring it back with `flexid restore`, or begin with an empty one by `flexid ledger accept-empty`"
+
+// ledgerPause is between two looks for a ledger that is not there.
+const ledgerPause = 2 * time.Second
+
+func ledgerGone(err error) bool {
+	var missing *ledger.MissingError
+	return errors.As(err, &missing)
+}
+
+// goneText is the loss without the ways out, which stand beside it.
+func goneText(err error) string {
+	var missing *ledger.MissingError
+	if errors.As(err, &missing) {
+		return fmt.Sprintf("the ledger bucket %q is gone, and with it the knowledge of what was sent", missing.Bucket)
+	}
+	return err.Error()
+}
+
+// openLedger opens ledger and state and ensures the streams. A ledger that is missing although the intake stream names one
+// is waited for: only a person knows whether it can be brought back.
+func (d *daemon) openLedger(ctx context.Context) (*ledger.Ledger, *ledger.StateBucket, error) {
+	d.standing.setPhase("opening the ledger")
+	for {
+		l, state, err := d.tryLedger(ctx, false)
+		var missing *missingLedger
+		switch {
+		case err == nil:
+			return l, state, nil
+		case errors.As(err, &missing):
+			if l, state, err = d.waitForLedger(ctx, missing); err == nil {
+				return l, state, nil
+			}
+			return nil, nil, err
+		case final(err) || ctx.Err() != nil:
+			return nil, nil, err
+		}
+		d.log.Warn().Err(err).Msg("NATS cannot be asked for the ledger yet")
+		d.standing.setPhase(err.Error())
+		if !sleep(ctx, ledgerPause) {
+			return nil, nil, ctx.Err()
+		}
+	}
+}
+
+// final errors are not healed by waiting.
+func final(err error) bool {
+	var pin *PinError
+	var contradiction *stream.ContradictionError
+	var unfit *ledger.ConfigError
+	return errors.As(err, &pin) || errors.As(err, &contradiction) || errors.As(err, &unfit) || errors.Is(err, ledger.ErrNewer)
+}
+
+// missingLedger: the intake stream names a ledger that is not the one found, or there is none.
+type missingLedger struct{ text string }
+
+func (e *missingLedger) Error() string { return e.text }
+
+// tryLedger asks NATS once. accepted: a person said that an empty ledger is right.
+func (d *daemon) tryLedger(ctx context.Context, accepted bool) (*ledger.Ledger, *ledger.StateBucket, error) {
+	named, exists, err := stream.PushLedger(ctx, d.js, d.streams)
+	if err != nil {
+		return nil, nil, err
+	}
+	o := ledger.Options{Prefix: d.cfg.NATS.Prefix, Company: d.cfg.Flexi.Company, System: d.cfg.Flexi.System, Replicas: d.cfg.NATS.Replicas,
+		Now: d.now, Log: d.log, Create: accepted || !exists || named == ""}
+	l, err := ledger.Open(ctx, d.js, o)
+	if ledgerGone(err) {
+		return nil, nil, &missingLedger{goneText(err)}
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	if named != "" && named != l.LedgerID() {
+		if !accepted {
+			return nil, nil, &missingLedger{fmt.Sprintf("the intake stream belongs to ledger %s, but the one that is there is %s: "+
+				"what was sent before is not known", named, l.LedgerID())}
+		}
+		set := d.streams
+		set.LedgerID = l.LedgerID()
+		if err := stream.SetLedger(ctx, d.js, set); err != nil {
+			return nil, nil, err
+		}
+	}
+	if err := d.checkPin(ctx, l); err != nil {
+		return nil, nil, err
+	}
+	d.streams.LedgerID = l.LedgerID()
+	if _, err := stream.Ensure(ctx, d.js, d.streams); err != nil {
+		return nil, nil, err
+	}
+	state, err := ledger.OpenState(ctx, d.js, o)
+	if err != nil {
+		return nil, nil, err
+	}
+	d.standing.setLedger(l.LedgerID())
+	return l, state, nil
+}
+
+func (d *daemon) checkPin(ctx context.Context, l *ledger.Ledger) error {
+	meta, _, err := l.Meta(ctx)
+	if err != nil {
+		return err
+	}
+	if meta.Company != d.cfg.Flexi.Company {
+		return &PinError{Variable: "FLEXID_FLEXI_COMPANY", Ledger: meta.Company, Settings: d.cfg.Flexi.Company}
+	}
+	if meta.System != d.cfg.Flexi.System {
+		return &PinError{Variable: "FLEXID_FLEXI_SYSTEM", Ledger: meta.System, Settings: d.cfg.Flexi.System}
+	}
+	return nil
+}
+
+// waitForLedger stays up, not ready, until the ledger is back or a person accepts an empty one.
+func (d *daemon) waitForLedger(ctx context.Context, missing *missingLedger) (*ledger.Ledger, *ledger.StateBucket, error) {
+	d.standing.setNoLedger(api.Trouble{Text: missing.text, Remedy: waysOut})
+	d.standing.setPhase("the ledger is missing")
+	d.log.Error().Str("remedy", waysOut).Msg(missing.text)
+	d.waiting(true)
+	defer d.waiting(false)
+	for accepted := false; ; {
+		l, state, err := d.tryLedger(ctx, accepted)
+		var still *missingLedger
+		switch {
+		case err == nil:
+			d.log.Info().Bool("empty", accepted).Str("ledger", l.LedgerID()).Msg("the ledger is there")
+			return l, state, nil
+		case final(err) || ctx.Err() != nil:
+			return nil, nil, err
+		case !errors.As(err, &still):
+			d.log.Warn().Err(err).Msg("NATS cannot be asked for the ledger yet")
+		}
+		timer := time.NewTimer(ledgerPause)
+		select {
+		case <-ctx.Done():
+		case <-timer.C:
+		case <-d.accept:
+			accepted = true
+		}
+		timer.Stop()
+	}
+}
+
+// waiting opens and closes the time in which an empty ledger can be accepted; an acceptance must not be kept for a loss
+// that has not happened yet.
+func (d *daemon) waiting(is bool) {
+	d.acceptMu.Lock()
+	defer d.acceptMu.Unlock()
+	d.accepting = is
+	if is {
+		d.found = make(chan struct{})
+	} else {
+		close(d.found)
+	}
+	select {
+	case <-d.accept:
+	default:
+	}
+}
+
+// acceptPatience is how long an acceptance waits to see its effect.
+const acceptPatience = 10 * time.Second
+
+func (d *daemon) acceptEmpty(ctx context.Context, by, why string) error {
+	found, err := d.acceptNow()
+	if err != nil {
+		return err
+	}
+	d.log.Warn().Str("by", by).Str("why", why).Msg("an empty ledger was accepted")
+	ctx, cancel := context.WithTimeout(ctx, acceptPatience)
+	defer cancel()
+	select {
+	case <-found:
+	case <-ctx.Done(): // it is accepted all the same; the status says how far it is
+	}
+	return nil
+}
+
+func (d *daemon) acceptNow() (found <-chan struct{}, err error) {
+	d.acceptMu.Lock()
+	defer d.acceptMu.Unlock()
+	if !d.accepting && d.standing.lost() {
+		return nil, &api.Problem{Type: "about:blank", Title: "Service Unavailable", Status: 503, Retry: true,
+			Detail: "the daemon is still letting go of the lost ledger", Next: "ask again in some seconds"}
+	}
+	if !d.accepting {
+		return nil, &api.Problem{Type: "about:blank", Title: "Conflict", Status: 409, Detail: "the ledger is not missing",
+			Next: "nothing was changed; an empty ledger is only accepted in place of one that is gone"}
+	}
+	select {
+	case d.accept <- struct{}{}:
+	default: // accepted already
+	}
+	return d.found, nil
+}
+
+// sleep waits; false when ctx ended first.
+func sleep(ctx context.Context, t time.Duration) bool {
+	timer := time.NewTimer(t)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,77 @@
+package daemon
+
+import (
+	"sync"
+	"time"
+
+	"flexid/cmd/internal/api"
+	"flexid/verify"
+)
+
+// standing is how the daemon stands, for health, status and metrics. Safe for concurrent use.
+type standing struct {
+	started time.Time
+
+	mu        sync.Mutex
+	phase     string
+	address   string      // of NATS
+	connected func() bool // nil before the first connection
+	ledger    string      // its id
+	noLedger  *api.Trouble
+	intake    *api.Trouble
+	engine    *verify.Engine
+}
+
+func (s *standing) set(change func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	change()
+}
+
+func (s *standing) setPhase(p string)           { s.set(func() { s.phase = p }) }
+func (s *standing) reach(address string)        { s.set(func() { s.address = address }) }
+func (s *standing) connection(is func() bool)   { s.set(func() { s.connected = is }) }
+func (s *standing) setLedger(id string)         { s.set(func() { s.ledger, s.noLedger = id, nil }) }
+func (s *standing) setNoLedger(t api.Trouble)   { s.set(func() { s.noLedger = &t }) }
+func (s *standing) setIntake(t *api.Trouble)    { s.set(func() { s.intake = t }) }
+func (s *standing) setEngine(e *verify.Engine)  { s.set(func() { s.engine = e }) }
+func (s *standing) running() (e *verify.Engine) { s.set(func() { e = s.engine }); return e }
+
+// lost says that the ledger is gone.
+func (s *standing) lost() (is bool) { s.set(func() { is = s.noLedger != nil }); return is }
+
+func (s *standing) about() api.Info {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return api.Info{Started: s.started.UTC(), Phase: s.phase, NATS: s.address, Ledger: s.ledger}
+}
+
+// Status is the engine's, empty while none runs.
+func (s *standing) Status() verify.Status {
+	if e := s.running(); e != nil {
+		return e.Status()
+	}
+	return verify.Status{}
+}
+
+// troubles are the reasons for not being ready. The ERP is not asked about: intake goes on without it.
+func (s *standing) troubles() []api.Trouble {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var all []api.Trouble
+	switch {
+	case s.connected == nil:
+		return []api.Trouble{{Text: s.phase, Remedy: "see that the NATS server runs, and check FLEXID_NATS_URL and the login"}}
+	case !s.connected():
+		all = append(all, api.Trouble{Text: "NATS at " + s.address + " is gone", Remedy: "see that the NATS server runs; flexid connects by itself"})
+	}
+	switch {
+	case s.noLedger != nil:
+		all = append(all, *s.noLedger)
+	case s.engine == nil:
+		all = append(all, api.Trouble{Text: s.phase})
+	case s.intake != nil:
+		all = append(all, *s.intake)
+	}
+	return all
+}

@@ -34,11 +34,12 @@ func (e *Engine) Accept(ctx context.Context, in Event) (Receipt, error) {
 		if err != nil {
 			return receipt, fmt.Errorf("recording event id %q: %w", in.EventID, e.storeError(err))
 		}
-		again := !claim.New && (claim.Ref != ev.Stream)
+		// The same place in the stream is the same message delivered again, also if it is read otherwise now.
+		again := !claim.New && claim.Ref != ev.Stream
 		switch {
 		case again && claim.Same:
 			return e.acceptAgain(ctx, receipt, row, ev)
-		case again || !claim.New && !claim.Same:
+		case again:
 			ev.Born = ledger.IDReused
 			ev.Problem = &ledger.Problem{Text: fmt.Sprintf(
 				"event id %q was used before for another document or content: send the change with an event id of its own", in.EventID)}
@@ -170,6 +171,21 @@ func describe(r *ledger.Row, ev *ledger.Event) {
 	if len(r.Date) > 10 {
 		r.Date = r.Date[:10]
 	}
+}
+
+// shownFields is a record as far as lists show it.
+func shownFields(r flexi.Record) json.RawMessage {
+	shown := map[string]json.RawMessage{}
+	for _, f := range []string{"nazFirmy", "firma", "sumCelkem", "mena", "datVyst"} {
+		if v, ok := r[f]; ok {
+			shown[f] = v
+		}
+	}
+	b, err := json.Marshal(shown)
+	if err != nil {
+		return nil
+	}
+	return b
 }
 
 func clip(s string, runes int) string {

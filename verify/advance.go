@@ -144,11 +144,8 @@ func (e *Engine) keepStory(ctx context.Context, row *ledger.Row, w *ledger.Work)
 		return nil
 	}
 	story := w.Story
-	ev.State, ev.Reason, ev.Cause, ev.Sends, ev.Story = row.State, row.Reason, row.Cause, row.Sends, &story
-	ev.Done = e.o.Now()
-	if w.End != nil {
-		ev.State, ev.Reason, ev.Cause, ev.Done = w.End.State, w.End.Reason, w.End.Cause, w.End.At
-	}
+	at := row.Standing(&ev)
+	ev.State, ev.Reason, ev.Cause, ev.Sends, ev.Done, ev.Story = at.State, at.Reason, at.Cause, at.Sends, at.At, &story
 	if err := e.o.Ledger.PutEvent(ctx, row.ID, ev); err != nil {
 		return fmt.Errorf("keeping the story of event %d: %w", w.N, err)
 	}
@@ -171,6 +168,8 @@ func (e *Engine) takeOver(ctx context.Context, row *ledger.Row) error {
 	text := "found sending after a restart"
 	if l := row.Lease; l != nil && l.Instance != e.o.Settings.Instance {
 		text = "taken over: its holder gave no sign for " + l.For.String()
+	} else if e.mine(l) {
+		text = "the claim or the outcome could not be stored"
 	}
 	if a := lastAttempt(row.Work); a != nil {
 		a.Ended, a.Outcome, a.Speaker, a.Text = now, flexi.Maybe.String(), flexi.NoAnswer.String(), text
@@ -215,7 +214,7 @@ func (e *Engine) end(row *ledger.Row, s ledger.State, r ledger.Reason) {
 	now := e.o.Now()
 	w := row.Work
 	w.Final, w.Open = true, false
-	w.End = &ledger.End{State: s, Reason: r, Cause: row.Cause, At: now}
+	w.End = &ledger.End{State: s, Reason: r, Cause: row.Cause, Sends: row.Sends, At: now}
 	row.State, row.Reason, row.Lease, row.Due = s, r, nil, time.Time{}
 	e.untold(row)
 	if w.Opens > 0 {

@@ -95,7 +95,11 @@ func (e *Engine) decide(ctx context.Context, row *ledger.Row, d Decision) error 
 
 // lookForPerson is the fresh look that every decision rests on.
 func (e *Engine) lookForPerson(ctx context.Context, row *ledger.Row) (*task, answer, error) {
-	t, err := e.maybeTask(ctx, row)
+	ask := e.maybeTask
+	if row.Work.Final {
+		ask = e.checkTask
+	}
+	t, err := ask(ctx, row)
 	if err != nil {
 		return nil, answer{}, fmt.Errorf("reading Flexi for the decision: %w", err)
 	}
@@ -114,8 +118,16 @@ func (e *Engine) decideLook(ctx context.Context, row *ledger.Row) (string, error
 	if err != nil {
 		return "", err
 	}
-	f, err := e.judge(ctx, t, ans)
-	if err != nil {
+	var f finding
+	if row.Work.Final { // what the event asked for is over: the question is whether the record is as it was left
+		reason, p, err := e.audit(ctx, t, ans, true)
+		if err != nil {
+			return "", err
+		}
+		if f = (finding{verdict: "as_left", problem: p}); reason != "" {
+			f.verdict = verdict(reason)
+		}
+	} else if f, err = e.judge(ctx, t, ans); err != nil {
 		return "", err
 	}
 	e.note(row, "person", f, ans)
@@ -153,6 +165,8 @@ func (e *Engine) decideConfirm(ctx context.Context, row *ledger.Row) (string, er
 	}
 	e.note(row, "person", finding{verdict: verdictDone}, ans)
 	e.confirm(row, t.ev, effect{flexiID: all[0].ID(), number: shownNumber(row.Evidence, all[0]), reason: ledger.Adopted, own: carries(all[0], row.Ext)})
+	rec := ledger.Event{Number: row.Number, Body: shownFields(all[0])}
+	describe(row, &rec)
 	// As it stands now is as the person wants it: later changes are judged against that, not against what was sent.
 	row.Base = nil
 	return "record " + all[0].ID(), nil

@@ -105,6 +105,12 @@ func (e *Engine) follow(changes <-chan ledger.Change) {
 		case c.Ready:
 			live = true
 			e.readyOnce.Do(func() { close(e.ready) })
+		case c.Resync:
+			// The bucket may have been restored: lower revisions than before are then the truth.
+			live = false
+			e.index.resync()
+		case c.Err != nil && c.Row.ID != "":
+			e.o.Log.Error().Err(c.Err).Str("row", string(c.Row.ID)).Msg("a row cannot be read: it is left alone")
 		case c.Err != nil:
 			e.ledgerTrouble(c.Err)
 		case c.Deleted, c.Row.ID == "":

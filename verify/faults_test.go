@@ -83,4 +83,6 @@ func TestEveryFaultOnce(t *testing.T) {
 }
 
 // lostLate is a write that is answered with a reset and carried out a minute later.
-func lostLate() flexitest.Fault { return flexitest.Fault{Kind: flexitest.LateCommit, Delay: time.Minute} }
+func lostLate() flexitest.Fault {
+	return flexitest.Fault{Kind: flexitest.LateCommit, Delay: time.Minute}
+}

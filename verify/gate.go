@@ -314,16 +314,21 @@ func (g *gate) acceptedOf(evidence string) int {
 	return g.accepted[evidence]
 }
 
-// hold closes for a reason that only a person removes.
-func (g *gate) hold(st GateStatus) {
+// hold closes for a reason that only a person removes. It reports whether that is news.
+func (g *gate) hold(st GateStatus) bool {
 	g.mu.Lock()
-	_, have := g.holds[hold{st.Evidence, st.Reason}]
+	was, have := g.holds[hold{st.Evidence, st.Reason}]
 	st.NeedsYou, st.Since = true, g.now()
+	if have {
+		st.Since = was.Since
+	}
 	g.holds[hold{st.Evidence, st.Reason}] = st
 	g.mu.Unlock()
-	if !have {
-		g.say("writes stopped", st.fields()...)
+	if have && was.Text == st.Text {
+		return false
 	}
+	g.say("writes stopped", st.fields()...)
+	return true
 }
 
 // release removes holds: all reasons when reason is "". Automatic doors of the evidence are tried at once.

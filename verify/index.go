@@ -173,6 +173,15 @@ func (x *index) counts() map[string]int {
 	return n
 }
 
+// resync forgets which revisions were seen: all rows come again.
+func (x *index) resync() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, it := range x.items {
+		it.revision = 0
+	}
+}
+
 // confirmed lists the documents that are confirmed now.
 func (x *index) confirmed() []ledger.ID {
 	x.mu.Lock()

@@ -29,8 +29,7 @@ func (e *Engine) holdEvidence(evidence, reason, text, remedy string) {
 }
 
 func (e *Engine) holdStatus(st GateStatus) {
-	e.gate.hold(st)
-	if volatile(st.Reason) {
+	if news := e.gate.hold(st); !news || volatile(st.Reason) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), stopsEvery)

@@ -54,21 +54,18 @@ func (e *Engine) tellAll(ctx context.Context, row *ledger.Row) (turn, error) {
 }
 
 func told(row *ledger.Row, ev *ledger.Event) Told {
+	at := row.Standing(ev)
 	t := Told{
 		Evidence: row.Evidence, Source: row.Source, Key: row.Key, Number: row.Number, FlexiID: row.FlexiID,
-		State: row.State, Reason: row.Reason, Cause: row.Cause, Sends: row.Sends, Updated: row.Updated.UTC(),
+		State: at.State, Reason: at.Reason, Cause: at.Cause, Sends: at.Sends, Updated: row.Updated.UTC(),
 		EventID: ev.EventID, Op: ev.Op, Errors: []flexi.Message{},
 	}
-	p := ev.Problem
+	p, story := ev.Problem, ev.Story
 	if w := row.Work; w != nil && w.N == ev.N {
-		if w.Story.Problem != nil {
-			p = w.Story.Problem
-		}
-	} else {
-		t.State, t.Reason, t.Cause, t.Sends = ev.State, ev.Reason, ev.Cause, ev.Sends
-		if ev.Story != nil && ev.Story.Problem != nil {
-			p = ev.Story.Problem
-		}
+		story = &w.Story
+	}
+	if story != nil && story.Problem != nil {
+		p = story.Problem
 	}
 	if p != nil && t.State != ledger.Confirmed {
 		if t.Errors = p.Errors; len(t.Errors) == 0 {

@@ -168,6 +168,7 @@ type End struct {
 	State  State     `json:"state"`
 	Reason Reason    `json:"reason,omitempty"`
 	Cause  string    `json:"cause,omitempty"`
+	Sends  int       `json:"sends"`
 	At     time.Time `json:"at"`
 }
 

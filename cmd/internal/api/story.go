@@ -110,17 +110,10 @@ func ReadStory(ctx context.Context, l Ledger, id ledger.ID) (Story, error) {
 	return s, nil
 }
 
-// shown is the ordinal of the event that the row shows.
-func shown(row *ledger.Row) int {
-	if row.Head >= 1 && row.Head <= row.Tail {
-		return row.Head
-	}
-	return row.Tail
-}
-
 func (s *Story) add(row *ledger.Row, ev ledger.Event) {
+	at := row.Standing(&ev)
 	out := StoryEvent{N: ev.N, EventID: ev.EventID, Op: ev.Op, Received: ev.Received.UTC(), Subject: ev.Subject, Number: ev.Number,
-		State: string(ev.State), Reason: string(ev.Reason), Cause: ev.Cause, Sends: ev.Sends, Done: ev.Done.UTC(), Problem: ev.Problem}
+		State: string(at.State), Reason: string(at.Reason), Cause: at.Cause, Sends: at.Sends, Done: at.At.UTC(), Problem: ev.Problem}
 	if ev.Version != nil {
 		out.Version = ev.Version.Text
 	}
@@ -129,18 +122,13 @@ func (s *Story) add(row *ledger.Row, ev ledger.Event) {
 		// The story of the current event is in the row; a copy at the event is older.
 		story = &row.Work.Story
 	}
-	if n := shown(row); ev.N == n && row.Head == n {
-		out.State, out.Reason, out.Cause, out.Sends = string(row.State), string(row.Reason), row.Cause, row.Sends
-	} else if ev.State == "" {
-		out.State, out.Reason = string(ledger.Queued), string(ledger.Behind)
-	}
 	if story != nil {
 		s.tell(ev.N, story)
 		if story.Problem != nil {
 			out.Problem = story.Problem
 		}
 	}
-	if ev.N == shown(row) {
+	if ev.N == row.Shown() {
 		s.Problem, s.Sent = out.Problem, ev.Body
 	}
 	s.Events = append(s.Events, out)

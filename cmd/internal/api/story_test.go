@@ -105,7 +105,7 @@ func TestStoryTimesAreUTC(t *testing.T) {
 
 func TestStoryOfAFinishedDocumentShowsItsLastEvent(t *testing.T) {
 	r := newRig(t)
-	r.ledger.add(ledger.Row{Evidence: "banka", Key: "1", State: ledger.Parked, Reason: ledger.Rejected, Head: 3, Tail: 2, FlexiID: "9"},
+	r.ledger.add(ledger.Row{Evidence: "banka", Key: "1", State: ledger.Parked, Reason: ledger.Rejected, Head: 2, Tail: 2, FlexiID: "9"},
 		ledger.Event{N: 1, State: ledger.Confirmed, Body: json.RawMessage(`{"a":1}`)},
 		ledger.Event{N: 2, State: ledger.Parked, Reason: ledger.Rejected, Body: json.RawMessage(`{"a":2}`), Problem: &ledger.Problem{Text: "too long"}})
 	var s Story

@@ -2,7 +2,6 @@ package flexi
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -279,8 +278,6 @@ func asError(t testing.TB, err error) *Error {
 	}
 	return e
 }
-
-func contains(b []byte, s string) bool { return bytes.Contains(b, []byte(s)) }
 
 // pipes is a server in memory, for tests in virtual time: every dial is a connection of its own.
 func pipes(handle func(*rawConn)) (*rawServer, func(*Options)) {

@@ -102,7 +102,6 @@ func TestEveryStoreFault(t *testing.T) {
 // frozen is a ledger whose process stands still: calls block until it goes on.
 type frozen struct {
 	verify.Ledger
-	mu      sync.Mutex
 	at      string // claimed, settle
 	release chan struct{}
 	stuck   chan struct{}

@@ -12,7 +12,7 @@ func TestInstanceIDOnAnotherMachine(t *testing.T) {
 	if other, err := instanceID(dir, "machine two"); err != nil || other == first {
 		t.Errorf("%s on both machines, %v", other, err)
 	}
-	if machineID() != machineID() || len(machineID()) != 32 {
+	if id := machineID(); id != machineID() || len(id) != 32 {
 		t.Error("the machine's id does not last")
 	}
 }

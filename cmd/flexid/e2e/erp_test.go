@@ -33,7 +33,7 @@ func (p pace) settings() map[string]string {
 	return map[string]string{
 		"FLEXID_VERIFY_LOOKS": p.looks, "FLEXID_VERIFY_SETTLE_SERVER_ERROR": p.serverError.String(),
 		"FLEXID_VERIFY_SETTLE_PROXY": "1s", "FLEXID_VERIFY_SETTLE_NO_ANSWER": p.noAnswer.String(),
-		"FLEXID_FLEXI_WRITE_TIMEOUT": p.writeLimit.String(), "FLEXID_FLEXI_READ_TIMEOUT": "5s",
+		"FLEXID_FLEXI_WRITE_TIMEOUT": p.writeLimit.String(), "FLEXID_FLEXI_READ_TIMEOUT": "5s", "FLEXID_FLEXI_PAUSE": "500ms",
 	}
 }
 
@@ -63,7 +63,7 @@ func lot(id string) uint64 {
 // newERP is a fake with uniqueness off, so that a doubled write shows as two records.
 func newERP(t *testing.T) *flexitest.Server {
 	t.Helper()
-	erp := flexitest.New(flexitest.Options{AllowUsedNumbers: true, Seed: 11})
+	erp := flexitest.New(flexitest.Options{AllowUsedNumbers: true, Seed: 11, KeepBody: 1 << 20})
 	t.Cleanup(erp.Close)
 	if err := erp.Start(); err != nil {
 		t.Fatal(err)

@@ -110,7 +110,7 @@ func (d *daemon) settings() verify.Settings {
 		Looks: v.Looks, SettleServerError: v.SettleServerError, SettleNoAnswer: v.SettleNoAnswer, SettleProxy: v.SettleProxy,
 		Sends: v.Sends, LookFirst: v.LookFirst, Overwrite: v.Overwrite,
 		Allow:       func(evidence string, op flexi.Op) bool { return f.Allow.Allowed(evidence, string(op)) },
-		Concurrency: f.Concurrency, Pack: f.Pack, WriteTimeout: f.WriteTimeout,
+		Concurrency: f.Concurrency, Pack: f.Pack, Probe: f.Pause, WriteTimeout: f.WriteTimeout,
 		Instance: d.instance, Run: newRun(), Drain: d.cfg.DrainTimeout / 2,
 	}
 }

@@ -1,0 +1,16 @@
+// Package push puts events of files into the intake stream and learns what became of them.
+//
+//	check    every event of every file is read and judged; one fault and nothing is sent
+//	publish  in the order of the files, one at a time, each acknowledged by the stream
+//	learn    from flexi.done, listened to before the first event is published; about stragglers the daemon is asked
+//
+// What was read lies in temporary files, unlinked as soon as they are open: the second pass cannot see another file than
+// the first one did, memory does not grow with the input, and nothing is left behind by a kill.
+//
+// An event's id is the run and its place in it. A run that was killed is repeated as a whole, under other ids: what the
+// daemon has already is then confirmed as repeated, because a file's operation is upsert and equal content is no write. Ids
+// made of content would call price A, then B, then A again the same event.
+//
+// A publish that was not acknowledged is repeated under its id until it is: nothing after it goes out before, so that two
+// events of one document keep their order.
+package push

@@ -40,7 +40,8 @@ func mishaps() []*mishap {
 }
 
 // drawMishaps deals the mishaps out, each at least once. Partners are spared because whole families of invoices would
-// wait for one; so are the two documents with a part of their own.
+// wait for one; so are the two documents with a part of their own. The mishaps are spread over the piece: three maybes in
+// a row are an outage to flexid, which then pauses all writes, and bursts would make the run one of pauses.
 func (p *piece) drawMishaps(r *rand.Rand) {
 	var free []*event
 	for _, ev := range p.events {
@@ -48,11 +49,18 @@ func (p *piece) drawMishaps(r *rand.Rand) {
 			free = append(free, ev)
 		}
 	}
-	r.Shuffle(len(free), func(i, j int) { free[i], free[j] = free[j], free[i] })
+	var deck []*mishap
 	for _, m := range mishaps() {
-		n := max(1, int(m.share*float64(len(p.events))+0.5))
-		for ; n > 0 && len(free) > 0; n-- {
-			free[0].mishap, free = m, free[1:]
+		for range max(1, int(m.share*float64(len(p.events))+0.5)) {
+			deck = append(deck, m)
+		}
+	}
+	r.Shuffle(len(deck), func(i, j int) { deck[i], deck[j] = deck[j], deck[i] })
+	for i, m := range deck[:min(len(deck), len(free))] {
+		// One place in each of as many equal stretches as there are mishaps.
+		from, to := i*len(free)/len(deck), (i+1)*len(free)/len(deck)
+		if to > from {
+			free[from+r.IntN(to-from)].mishap = m
 		}
 	}
 }

@@ -1,0 +1,150 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+var (
+	codeBlock = regexp.MustCompile("(?s)```(sh|text)\n(.*?)```")
+	inline    = regexp.MustCompile("`(flexid [a-z][^`]*)`")
+	variable  = regexp.MustCompile(`FLEXID_[A-Z0-9]+(?:_[A-Z0-9]+)+`)
+	goCommand = regexp.MustCompile(`go (?:run|build|test) (\./cmd/[a-z]+)`)
+)
+
+func readme(t *testing.T) (text string, blocks map[string]string) {
+	t.Helper()
+	raw, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks = map[string]string{}
+	for _, m := range codeBlock.FindAllStringSubmatch(string(raw), -1) {
+		blocks[m[1]] += m[2]
+	}
+	return string(raw), blocks
+}
+
+func TestReadmeNamesPackagesThatExist(t *testing.T) {
+	text, _ := readme(t)
+	found := map[string]bool{}
+	for _, m := range goCommand.FindAllStringSubmatch(text, -1) {
+		found[m[1]] = true
+		if _, err := os.Stat(filepath.Join("..", "..", m[1], "doc.go")); err != nil {
+			t.Errorf("%s: %v", m[0], err)
+		}
+	}
+	for _, first := range []string{"./cmd/demo", "./cmd/flexid"} {
+		if !found[first] {
+			t.Errorf("the README does not begin with %s", first)
+		}
+	}
+}
+
+func TestReadmeFiguresAreTheDemos(t *testing.T) {
+	_, blocks := readme(t)
+	var report bytes.Buffer
+	(&tally{logical: 1}).figures(&report)
+	printed, shown := figures(t, report.String()), figures(t, blocks["text"])
+	for name := range printed {
+		if _, ok := shown[name]; !ok {
+			t.Errorf("the README does not show %s", name)
+		}
+	}
+	for name := range shown {
+		if _, ok := printed[name]; !ok {
+			t.Errorf("the README shows %s, which the demo does not print", name)
+		}
+	}
+	for name, want := range map[string]string{"duplicates": "0", "lost": "0"} {
+		if shown[name] != want {
+			t.Errorf("the README shows %s %s", name, shown[name])
+		}
+	}
+}
+
+// TestReadmeCommandsExist asks the binary for the help of every command and looks for every flag and variable.
+func TestReadmeCommandsExist(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds the binary")
+	}
+	text, blocks := readme(t)
+	flexid := filepath.Join(t.TempDir(), "flexid")
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", flexid, "flexid/cmd/flexid").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	ask := func(args ...string) string {
+		cmd := exec.CommandContext(t.Context(), flexid, args...)
+		cmd.Env = []string{}
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Errorf("flexid %s: %v\n%s", strings.Join(args, " "), err, out)
+		}
+		return string(out)
+	}
+	var commands []string
+	for line := range strings.Lines(blocks["sh"]) {
+		if _, rest, ok := strings.Cut(line, "./flexid "); ok {
+			rest, _, _ = strings.Cut(rest, "#")
+			commands = append(commands, rest)
+		}
+	}
+	for _, m := range inline.FindAllStringSubmatch(text, -1) {
+		commands = append(commands, strings.TrimPrefix(m[1], "flexid "))
+	}
+	if len(commands) < 15 {
+		t.Fatalf("only %d commands are found", len(commands))
+	}
+	for _, c := range commands {
+		if !strings.HasPrefix(c, "push") && !strings.HasPrefix(c, "--help") { // said to be missing; no command
+			checkCommand(t, c, ask)
+		}
+	}
+	docs := ask("config", "docs", "--format", "env")
+	for _, name := range variable.FindAllString(text, -1) {
+		switch name {
+		case "FLEXID_PUSH", "FLEXID_OUT": // streams
+			continue
+		}
+		if !strings.Contains(docs, name) && !strings.Contains(docs, strings.TrimSuffix(name, "_FILE")+"=") {
+			t.Errorf("%s is no setting", name)
+		}
+	}
+}
+
+func checkCommand(t *testing.T, line string, ask func(...string) string) {
+	t.Helper()
+	var path, flags []string
+	words := strings.Fields(strings.ReplaceAll(line, "--env-file try/flexid.env", ""))
+	for _, w := range words {
+		name, _, _ := strings.Cut(w, "=")
+		switch {
+		case strings.HasPrefix(w, "-"):
+			flags = append(flags, name)
+		case len(flags) == 0:
+			path = append(path, w)
+		}
+	}
+	help := ask(append(path, "--help")...)
+	_, usage, _ := strings.Cut(help, "Usage:\n")
+	usage, _, _ = strings.Cut(usage, "\n\n")
+	said := "flexid " + strings.Join(path, " ")
+	if strings.Contains(usage, "[command]") {
+		t.Errorf("%q is no command: %s", line, usage)
+	}
+	name, _, _ := strings.Cut(strings.TrimSpace(usage), " [")
+	name = strings.TrimSpace(regexp.MustCompile(` [A-Z/].*`).ReplaceAllString(name, ""))
+	if !strings.HasPrefix(said+" ", name+" ") {
+		t.Errorf("%q is understood as %q", line, name)
+	}
+	for _, f := range flags {
+		if !strings.Contains(help, f) {
+			t.Errorf("%q: no flag %s", line, f)
+		}
+	}
+}

@@ -25,8 +25,11 @@ type Decoder struct {
 	System string // the system part of our external ids: bodies may not name such ids
 }
 
-// Decode reads one message of the intake stream. It never fails: see Event.Problem.
+// Decode reads one message of the intake stream or of the inbox. It never fails: see Event.Problem.
 func (d Decoder) Decode(m Message) verify.Event {
+	if source, ok := sourceOf(d.Prefix, m.Subject); ok {
+		return d.delivery(source, m)
+	}
 	r := &reader{system: d.System, op: flexi.Create, doc: m.Data, event: verify.Event{
 		EventID:  fmt.Sprintf("%s:%d:%d", m.Stream, m.Seq, m.Time.UnixNano()),
 		Evidence: UnknownEvidence, Received: m.Received, Subject: m.Subject,

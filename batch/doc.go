@@ -10,6 +10,9 @@
 //	event id   a CloudEvent's source and id, header Nats-Msg-Id; else stream, sequence and time
 //	document   the body, or a CloudEvent's data
 //
+// A delivery of the inbox carries what the webhook receiver authenticated: its source from the subject, the rest from the
+// headers that the receiver wrote (see delivery.go). Its event id begins with the source's name.
+//
 // Whatever is given twice must agree: choosing one of two keys would put a document under a name that the next event
 // about it does not use, and the ERP would get it twice.
 //

@@ -20,7 +20,7 @@ func (e *BodyError) Error() string {
 	return "document: " + e.Path + ": " + e.Why
 }
 
-// refusedFields are operations that hide in a field. What they do cannot be looked up afterwards, so a request with one
+// refused reports an operation that hides in a field. What it does cannot be looked up afterwards, so a request with one
 // of them could never be settled. Compared without hyphens and letter case: the ERP knows both spellings.
 func refused(field string) bool {
 	switch strings.ToLower(strings.ReplaceAll(field, "-", "")) {

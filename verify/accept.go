@@ -16,6 +16,13 @@ import (
 // Accept makes an event durable at its document: after a nil error the message may be acknowledged, and the ledger owns
 // the schedule. Any error means "not known to be durable": deliver the message again, Accept recognises it.
 func (e *Engine) Accept(ctx context.Context, in Event) (Receipt, error) {
+	if len(in.Key) > mostKey {
+		in.Problem = fmt.Sprintf("the key has %d bytes, more than %d", len(in.Key), mostKey)
+		if in.Raw == nil {
+			in.Raw = in.Body
+		}
+		in.Key = ""
+	}
 	ev := e.record(in)
 	if in.Key == "" {
 		// It cannot be looked up under any name, so it gets one of its own and stays visible.
@@ -47,6 +54,9 @@ func (e *Engine) Accept(ctx context.Context, in Event) (Receipt, error) {
 	}
 	return e.append(ctx, receipt, row, ev)
 }
+
+// mostKey bounds what a sender may call a document, in bytes: the row keeps the key as it was given.
+const mostKey = 1024
 
 // acceptAgain: the same event with the same document. It costs no write. It is added to the history only where it would
 // not hide what became of the first one.

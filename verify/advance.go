@@ -26,7 +26,7 @@ const mostSteps = 64
 
 // advance takes a document as far as it goes now. It is the one way for a first send, a redelivery, a restart and a
 // person's resend; the row alone says where it stands. It returns when the document wants attention again.
-func (e *Engine) advance(ctx, work context.Context, id ledger.ID, seen time.Time) time.Time {
+func (e *Engine) advance(ctx, work context.Context, id ledger.ID, seen sight) time.Time {
 	var row *ledger.Row
 	for range mostSteps {
 		if ctx.Err() != nil {
@@ -35,7 +35,7 @@ func (e *Engine) advance(ctx, work context.Context, id ledger.ID, seen time.Time
 		if row == nil {
 			got, err := e.o.Ledger.Get(ctx, id)
 			switch {
-			case errors.Is(err, ledger.ErrNoRow), errors.Is(err, ledger.ErrNewer):
+			case errors.Is(err, ledger.ErrNewer):
 				return time.Time{}
 			case err != nil:
 				return e.stumble(ctx, "reading a row", id, err)
@@ -69,13 +69,17 @@ func (e *Engine) stumble(ctx context.Context, doing string, id ledger.ID, err er
 }
 
 // step does the next thing a row wants. Every change of state in it is one compare-and-set.
-func (e *Engine) step(ctx, work context.Context, row *ledger.Row, seen time.Time) (turn, error) {
+func (e *Engine) step(ctx, work context.Context, row *ledger.Row, seen sight) (turn, error) {
 	now := e.o.Now()
 
 	// 1. A send that nobody here runs: by an earlier run of ours it is over, by somebody else only after his lease.
 	if row.State == ledger.Sending {
 		if l := row.Lease; l != nil && l.Instance != e.o.Settings.Instance {
-			if free := seen.Add(l.For); now.Before(free) {
+			free := now.Add(l.For) // a revision that the index has not shown yet was watched for no time at all
+			if row.Revision == seen.revision {
+				free = seen.at.Add(l.For)
+			}
+			if now.Before(free) {
 				return at(free), nil
 			}
 		}
@@ -89,8 +93,8 @@ func (e *Engine) step(ctx, work context.Context, row *ledger.Row, seen time.Time
 
 	// 3. The next event of the queue, once the current one is over.
 	if (row.Work == nil || row.Work.Final) && row.Head < row.Tail {
-		if now.Before(row.Quiet) {
-			return at(row.Quiet), nil
+		if quiet := e.settled(row); now.Before(quiet) {
+			return at(quiet), nil
 		}
 		if err := e.begin(ctx, row); err != nil {
 			return turn{}, err
@@ -129,7 +133,6 @@ func (e *Engine) begin(ctx context.Context, row *ledger.Row) error {
 	row.Head++
 	row.Work = &ledger.Work{N: row.Head, Op: ev.Op, Begun: now, FirstTry: now}
 	row.State, row.Reason, row.Cause, row.Sends, row.Due = ledger.Queued, "", "", 0, now
-	row.ReadBack = time.Time{} // the new event reads the record anyway
 	describe(row, &ev)
 	return nil
 }
@@ -174,6 +177,9 @@ func (e *Engine) takeOver(ctx context.Context, row *ledger.Row) error {
 	if a := lastAttempt(row.Work); a != nil {
 		a.Ended, a.Outcome, a.Speaker, a.Text = now, flexi.Maybe.String(), flexi.NoAnswer.String(), text
 	}
+	if row.Work.Write == flexi.Attach {
+		row.Work.Write = flexi.Create // what is in doubt is the document, not the adoption
+	}
 	e.opened(row, flexi.NoAnswer, now)
 	return e.save(ctx, row)
 }
@@ -182,6 +188,7 @@ func (e *Engine) takeOver(ctx context.Context, row *ledger.Row) error {
 func (e *Engine) opened(row *ledger.Row, s flexi.Speaker, ended time.Time) {
 	w := row.Work
 	w.Open, w.Alone = true, true
+	w.ByPerson = false // a decision permits one send
 	w.Opens++
 	w.Ended, w.Settle = ended, ended.Add(e.settleTime(s))
 	w.Step, w.Absences, w.LastAbs = 0, 0, time.Time{}
@@ -190,6 +197,20 @@ func (e *Engine) opened(row *ledger.Row, s flexi.Speaker, ended time.Time) {
 	row.Quiet = later(row.Quiet, w.Settle)
 	row.LookOnce = true
 	row.Due = e.nextLook(w, ended)
+}
+
+// settled is when no request of the row can be on its way any more: by the wall clock, and by our own clock from when we
+// saw the attempt end, because clocks are set forward and those of two replicas differ. The zero time: nothing is.
+func (e *Engine) settled(row *ledger.Row) time.Time {
+	w := row.Work
+	if row.Quiet.IsZero() || w == nil || w.Opens == 0 {
+		return row.Quiet
+	}
+	ended, ok := e.index.openedAt(row)
+	if !ok {
+		return row.Quiet
+	}
+	return later(row.Quiet, ended.Add(w.Settle.Sub(w.Ended)))
 }
 
 func (e *Engine) settleTime(s flexi.Speaker) time.Duration {

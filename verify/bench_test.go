@@ -35,6 +35,7 @@ type bench struct {
 	set    verify.Settings
 	told   *tellers
 	seq    uint64
+	ahead  time.Duration // how far the clock of the next engine is ahead
 	log    zerolog.Logger
 
 	eng  *verify.Engine
@@ -140,6 +141,7 @@ func (b *bench) start() {
 func (b *bench) engine(set verify.Settings, wrap func(verify.Ledger) verify.Ledger) (*verify.Engine, func() error) {
 	b.t.Helper()
 	b.runs++
+	ahead := b.ahead
 	set.Run = fmt.Sprint("run", b.runs)
 	erp, err := flexi.New(flexi.Options{
 		URL: b.fake.URL(), Company: "firma", User: "flexid", Password: "secret", Dial: b.fake.Dial,
@@ -153,6 +155,7 @@ func (b *bench) engine(set verify.Settings, wrap func(verify.Ledger) verify.Ledg
 	eng, err := verify.New(verify.Options{
 		ERP: erp, Ledger: led, State: b.state, Teller: b.told, Settings: set, Log: b.log,
 		Rand: func() float64 { return 0.5 },
+		Now:  func() time.Time { return time.Now().Add(ahead) },
 	})
 	must(b.t, err)
 	ctx, cancel := context.WithCancel(context.Background())

@@ -31,7 +31,11 @@ func (e *Engine) Decide(ctx context.Context, a Address, d Decision) (ledger.Row,
 		return row, fmt.Errorf("reading %s: %w", a, e.storeError(err))
 	}
 	if err := e.decide(ctx, &row, d); err != nil {
-		due = e.due(&row)
+		// due stays: the row in hand may already show what was not stored, only the schedule's own read can tell.
+		var conflict *ledger.ConflictError
+		if errors.As(err, &conflict) {
+			return row, &DecisionError{Text: "the document changed at the same moment: look at it and decide again", Retry: true}
+		}
 		return row, err
 	}
 	due = e.due(&row)
@@ -64,10 +68,10 @@ func (e *Engine) decide(ctx context.Context, row *ledger.Row, d Decision) error 
 		return &DecisionError{Text: "it is being sent just now: try again when the attempt is over", Retry: true}
 	}
 	acts := d.What == DecideConfirm || d.What == DecideResend || d.What == DecideDrop
-	if now := e.o.Now(); acts && now.Before(row.Quiet) {
+	if quiet := e.settled(row); acts && e.o.Now().Before(quiet) {
 		// A person may have seen what a request that still runs is about to change.
 		return &DecisionError{Retry: true, Text: fmt.Sprintf(
-			"the last attempt may still take effect until %s: decide then", row.Quiet.UTC().Format(time.RFC3339))}
+			"the last attempt may still take effect until %s: decide then", quiet.UTC().Format(time.RFC3339))}
 	}
 	result := ""
 	var err error

@@ -104,6 +104,7 @@ func (e *Engine) follow(changes <-chan ledger.Change) {
 		switch {
 		case c.Ready:
 			live = true
+			e.index.witness()
 			e.readyOnce.Do(func() { close(e.ready) })
 		case c.Resync:
 			// The bucket may have been restored: lower revisions than before are then the truth.
@@ -113,10 +114,13 @@ func (e *Engine) follow(changes <-chan ledger.Change) {
 			e.o.Log.Error().Err(c.Err).Str("row", string(c.Row.ID)).Msg("a row cannot be read: it is left alone")
 		case c.Err != nil:
 			e.ledgerTrouble(c.Err)
-		case c.Deleted, c.Row.ID == "":
+		case c.Deleted:
+			e.o.Log.Error().Str("row", string(c.Row.ID)).Msg("a row was deleted by hand: what it said about sent documents is lost")
+			e.index.forget(c.Row.ID)
+		case c.Row.ID == "":
 		default:
 			if !live && c.Row.FlexiID != "" { // later the control pages tell
-				e.look.knows(c.Row.Evidence)
+				e.look.knows(c.Row.Evidence, sentBefore(&c.Row))
 			}
 			due := e.due(&c.Row)
 			if live && !due.IsZero() && c.Row.State != ledger.Sending {
@@ -126,6 +130,14 @@ func (e *Engine) follow(changes <-chan ledger.Change) {
 			e.index.put(&c.Row, due, e.o.Now(), false)
 		}
 	}
+}
+
+// sentBefore is the Flexi id of a record that an accepted request of ours left, "" if a person may have made it.
+func sentBefore(r *ledger.Row) string {
+	if r.Last == nil || r.Last.Sends == 0 {
+		return ""
+	}
+	return r.FlexiID
 }
 
 // afterOthers is how long another replica's rows are left to it.
@@ -167,6 +179,9 @@ func (e *Engine) due(row *ledger.Row) time.Time {
 			return e.o.Now().Add(row.Lease.For)
 		}
 		return e.o.Now()
+	}
+	if (row.Work == nil || row.Work.Final) && row.Head < row.Tail {
+		early(later(e.settled(row), e.o.Now())) // the next event; its own due time is not known before it is begun
 	}
 	early(row.Due)
 	early(row.ReadBack)
@@ -211,7 +226,7 @@ func (e *Engine) dispatch(ctx, work context.Context, l lane, workers int) {
 }
 
 // wait blocks until a row of the lane is due; false when ctx ended.
-func (e *Engine) wait(ctx context.Context, l lane, timer *time.Timer) (ledger.ID, time.Time, bool) {
+func (e *Engine) wait(ctx context.Context, l lane, timer *time.Timer) (ledger.ID, sight, bool) {
 	for {
 		id, seen, d, ok := e.index.next(l, e.o.Now())
 		if ok {
@@ -220,7 +235,7 @@ func (e *Engine) wait(ctx context.Context, l lane, timer *time.Timer) (ledger.ID
 		timer.Reset(d)
 		select {
 		case <-ctx.Done():
-			return "", time.Time{}, false
+			return "", sight{}, false
 		case <-timer.C:
 		case <-e.index.wakeOf(l):
 		}

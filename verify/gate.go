@@ -76,10 +76,15 @@ func (g *gate) closed(evidence string) (until time.Time, why *GateStatus) {
 		}
 	}
 	for _, name := range []string{"", evidence} {
-		if d := g.doors[name]; d != nil && (d.canary || now.Before(d.NextTry)) {
-			st := d.GateStatus
-			return later(d.NextTry, now.Add(g.s.Probe/4)), &st
+		d := g.doors[name]
+		if d == nil || !d.canary && !now.Before(d.NextTry) {
+			continue
 		}
+		st := d.GateStatus
+		if d.canary { // it may hang for as long as a write may take: the others are woken when the door opens
+			return now.Add(max(d.pause, g.s.Probe)), &st
+		}
+		return later(d.NextTry, now.Add(g.s.Probe/4)), &st
 	}
 	return time.Time{}, nil
 }
@@ -101,7 +106,7 @@ func (g *gate) enter(ctx context.Context, evidence string, sullied bool) (p *pas
 		g.mu.Lock()
 		d := g.shut(evidence)
 		switch {
-		case d != nil && (d.canary || sullied && g.clean(g.now().Add(outageMost))):
+		case d != nil && (d.canary || sullied && g.turnOfClean(d)):
 			at := g.now().Add(max(d.pause, g.s.Probe))
 			g.mu.Unlock()
 			return nil, at, false
@@ -123,6 +128,13 @@ func (g *gate) enter(ctx context.Context, evidence string, sullied bool) (p *pas
 			return nil, time.Time{}, false
 		}
 	}
+}
+
+// turnOfClean: a document without a bad outcome waits and may be the one that tries. For a minute only: one that did not
+// come by then cannot, because it waits for another document or is stopped for a reason of its own.
+func (g *gate) turnOfClean(d *door) bool {
+	now := g.now()
+	return now.Sub(d.NextTry) < outageMost && g.clean(now.Add(outageMost))
 }
 
 // shut is the closed door in the way of an evidence, the whole one first.
@@ -312,66 +324,6 @@ func (g *gate) acceptedOf(evidence string) int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.accepted[evidence]
-}
-
-// hold closes for a reason that only a person removes. It reports whether that is news.
-func (g *gate) hold(st GateStatus) bool {
-	g.mu.Lock()
-	was, have := g.holds[hold{st.Evidence, st.Reason}]
-	st.NeedsYou, st.Since = true, g.now()
-	if have {
-		st.Since = was.Since
-	}
-	g.holds[hold{st.Evidence, st.Reason}] = st
-	g.mu.Unlock()
-	if have && was.Text == st.Text {
-		return false
-	}
-	g.say("writes stopped", st.fields()...)
-	return true
-}
-
-// release removes holds: all reasons when reason is "". Automatic doors of the evidence are tried at once.
-func (g *gate) release(evidence, reason string) (released []GateStatus) {
-	g.mu.Lock()
-	for h, st := range g.holds {
-		if h.evidence == evidence && (reason == "" || h.reason == reason) {
-			released = append(released, st)
-			delete(g.holds, h)
-		}
-	}
-	for name, d := range g.doors {
-		if evidence == "" || name == evidence {
-			d.NextTry = g.now()
-			released = append(released, d.GateStatus)
-		}
-	}
-	g.mu.Unlock()
-	for _, st := range released {
-		g.say("writes released", st.fields()...)
-	}
-	g.opened()
-	return released
-}
-
-func (g *gate) status() (doors []GateStatus, flying, limit int) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	for _, st := range g.holds {
-		doors = append(doors, st)
-	}
-	for _, d := range g.doors {
-		doors = append(doors, d.GateStatus)
-	}
-	return doors, g.flying, int(g.limit)
-}
-
-func (s GateStatus) fields() [][2]string {
-	what := s.Evidence
-	if what == "" {
-		what = "all evidences"
-	}
-	return [][2]string{{"evidence", what}, {"reason", s.Reason}, {"text", s.Text}, {"remedy", s.Remedy}, {"by", s.By}}
 }
 
 // probe is the read that goes before the document that tries a closed door.

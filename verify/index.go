@@ -2,6 +2,8 @@ package verify
 
 import (
 	"container/heap"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -37,17 +39,40 @@ type index struct {
 	items map[ledger.ID]*item
 	heaps [lanes]dueHeap
 	wake  [lanes]chan struct{}
-	known map[ledger.ID]ledger.State
+	known map[ledger.ID]word
+
+	witnessed bool                  // the first scan is over: what changes from now on, changes before our eyes
+	openings  map[ledger.ID]opening // attempts in doubt that ended before our eyes
 
 	doubts map[ledger.ID]doubt
 }
 
 func newIndex() *index {
-	x := &index{items: map[ledger.ID]*item{}, known: map[ledger.ID]ledger.State{}, doubts: map[ledger.ID]doubt{}}
+	x := &index{items: map[ledger.ID]*item{}, known: map[ledger.ID]word{}, openings: map[ledger.ID]opening{}, doubts: map[ledger.ID]doubt{}}
 	for l := range x.wake {
 		x.wake[l] = make(chan struct{}, 1)
 	}
 	return x
+}
+
+// word is the newest word on a document.
+type word struct {
+	state    ledger.State
+	revision uint64
+}
+
+// sight is which revision of a row was seen here, since when. It judges foreign leases: only a revision that stood still
+// before our eyes was watched.
+type sight struct {
+	revision uint64
+	at       time.Time // with its monotonic reading
+}
+
+// opening is when an attempt in doubt was seen to end, on our own monotonic clock.
+type opening struct {
+	n     int
+	ended int64 // as the row says, by some replica's wall clock
+	at    time.Time
 }
 
 // wakeOf receives when something of the lane may be due earlier than before.
@@ -65,13 +90,18 @@ func (x *index) poke(l lane) {
 func (x *index) put(row *ledger.Row, due, now time.Time, own bool) ledger.State {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	before := x.known[row.ID]
-	it := x.items[row.ID]
-	if it != nil && row.Revision <= it.revision {
+	known, it := x.known[row.ID], x.items[row.ID]
+	before := known.state
+	if row.Revision <= known.revision {
+		// The watch may show a write of ours before we hear that it is stored, and leaves the row to its writer for a while.
+		if row.Revision == known.revision && it != nil && !due.IsZero() && due.Before(it.due) {
+			x.move(it, due, it.lane)
+		}
 		return before
 	}
-	x.known[row.ID] = row.State
+	x.known[row.ID] = word{row.State, row.Revision}
 	x.doubted(row)
+	x.watchOpening(row, now)
 	if it == nil {
 		if due.IsZero() {
 			return before
@@ -111,20 +141,20 @@ func (x *index) move(it *item, due time.Time, l lane) {
 }
 
 // next takes the first due item of a lane and marks it running; else it says how long to wait.
-func (x *index) next(l lane, now time.Time) (id ledger.ID, seen time.Time, wait time.Duration, ok bool) {
+func (x *index) next(l lane, now time.Time) (id ledger.ID, seen sight, wait time.Duration, ok bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	h := &x.heaps[l]
 	if h.Len() == 0 {
-		return "", time.Time{}, time.Hour, false
+		return "", sight{}, time.Hour, false
 	}
 	it := (*h)[0]
 	if d := it.due.Sub(now); d > 0 {
-		return "", time.Time{}, d, false
+		return "", sight{}, d, false
 	}
 	heap.Pop(h)
 	it.running, it.again = true, false
-	return it.id, it.seen, 0, true
+	return it.id, sight{it.revision, it.seen}, 0, true
 }
 
 // begin marks a row as running for someone else than the scheduler (a person's decision); false if it is running.
@@ -156,6 +186,9 @@ func (x *index) end(id ledger.ID, due, now time.Time) {
 		return
 	}
 	it.running = false
+	if _, ok := x.known[id]; !ok {
+		due = time.Time{} // its row is gone
+	}
 	if it.again && (due.IsZero() || due.After(it.due)) && !it.due.IsZero() {
 		due = it.due
 	}
@@ -167,8 +200,8 @@ func (x *index) counts() map[string]int {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	n := map[string]int{}
-	for _, s := range x.known {
-		n[string(s)]++
+	for _, k := range x.known {
+		n[string(k.state)]++
 	}
 	return n
 }
@@ -177,22 +210,58 @@ func (x *index) counts() map[string]int {
 func (x *index) resync() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	for id, k := range x.known {
+		x.known[id] = word{state: k.state}
+	}
 	for _, it := range x.items {
 		it.revision = 0
 	}
 }
 
-// confirmed lists the documents that are confirmed now.
-func (x *index) confirmed() []ledger.ID {
+// all lists every document.
+func (x *index) all() []ledger.ID {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	var ids []ledger.ID
-	for id, s := range x.known {
-		if s == ledger.Confirmed {
-			ids = append(ids, id)
-		}
+	return slices.Collect(maps.Keys(x.known))
+}
+
+// forget drops a document whose row is gone.
+func (x *index) forget(id ledger.ID) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if it := x.items[id]; it != nil {
+		x.move(it, time.Time{}, it.lane)
 	}
-	return ids
+	delete(x.known, id)
+	delete(x.doubts, id)
+	delete(x.openings, id)
+}
+
+// witness says that the first scan is over.
+func (x *index) witness() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.witnessed = true
+}
+
+// watchOpening takes note of an attempt in doubt that ended just now. One from before our start is judged by its row alone.
+func (x *index) watchOpening(row *ledger.Row, now time.Time) {
+	w := row.Work
+	if w == nil || w.Opens == 0 {
+		delete(x.openings, row.ID)
+		return
+	}
+	if o, ok := x.openings[row.ID]; x.witnessed && (!ok || o.n != w.N || o.ended != w.Ended.UnixNano()) {
+		x.openings[row.ID] = opening{w.N, w.Ended.UnixNano(), now}
+	}
+}
+
+// openedAt is when the row's attempt in doubt ended before our eyes.
+func (x *index) openedAt(row *ledger.Row) (time.Time, bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	o, ok := x.openings[row.ID]
+	return o.at, ok && o.n == row.Work.N && o.ended == row.Work.Ended.UnixNano()
 }
 
 // hurry makes everything that waits to be sent due now: a door opened.

@@ -256,7 +256,8 @@ func (e *Engine) sort(t *task, records []flexi.Record) (mine, others []flexi.Rec
 		if t.row.Work.Target != "" {
 			id = t.row.Work.Target
 		}
-		if carries(r, t.row.Ext) || id != "" && r.ID() == id {
+		// After a restore of the ERP an id may name another document than it did before.
+		if carries(r, t.row.Ext) || id != "" && r.ID() == id && e.otherOfOurs(t, r) == "" {
 			mine = append(mine, r)
 		} else {
 			others = append(others, r)
@@ -292,52 +293,6 @@ func (e *Engine) items(ctx context.Context, row *ledger.Row, body json.RawMessag
 		}
 	}
 	return items
-}
-
-// image is the before-image of what the event changes.
-func (e *Engine) image(t *task, r flexi.Record) map[string]string {
-	fields := []string{"storno"}
-	if names, err := compare.FieldNames(t.ev.Body); err == nil {
-		fields = append(fields, names...)
-	}
-	if names, err := compare.FieldNames(t.left); err == nil && t.left != nil {
-		fields = append(fields, names...)
-	}
-	return compare.Comparer{Props: t.props}.Image(fields, r)
-}
-
-func sameImage(a, b map[string]string) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for k, v := range a {
-		if w, ok := b[k]; !ok || w != v {
-			return false
-		}
-	}
-	return true
-}
-
-// frozen says why a record must not be changed, "" if it may.
-func frozen(r flexi.Record) string {
-	if z := r.Text("zamekK"); z == "zamek.zamceno" || z == "zamek.polozamceno" {
-		return "locked"
-	}
-	if s := r.Text("stavUhrK"); s == "stavUhr.uhrazeno" || s == "stavUhr.castUhr" || s == "stavUhr.uhrazenoRucne" {
-		return "paid"
-	}
-	if truth(r, "zuctovano") && r.Text("zamekK") != "" && r.Text("zamekK") != "zamek.otevreno" {
-		return "posted"
-	}
-	return ""
-}
-
-func truth(r flexi.Record, field string) bool {
-	switch strings.ToLower(r.Text(field)) {
-	case "true", "1", "ano":
-		return true
-	}
-	return false
 }
 
 // shownNumber is what people call the record.

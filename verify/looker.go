@@ -55,23 +55,15 @@ type looker struct {
 	mu       sync.Mutex
 	controls map[string]control
 	had      map[string]bool      // evidences of which we know that they have, or had, a record
+	sent     map[string][]string  // ids of records that we made before this start
 	bare     map[string]time.Time // since when such an evidence shows none
 	distrust time.Duration        // how long that is not believed
-}
-
-// control is a record that an unfiltered page of one showed; a look that does not bring it back along is no look, because
-// lost rights or a stale copy would show "absent" as well.
-type control struct {
-	id    string
-	empty bool // the page showed that the evidence has no record
-	at    time.Time
-	top   string // highest Flexi id seen
 }
 
 func newLooker(erp Reader, f *fence, now func() time.Time, called func(string), report func(string, error)) *looker {
 	return &looker{
 		erp: erp, fence: f, now: now, called: called, report: report, asks: make(chan ask), controls: map[string]control{},
-		had: map[string]bool{}, bare: map[string]time.Time{}, distrust: 15 * time.Minute,
+		had: map[string]bool{}, sent: map[string][]string{}, bare: map[string]time.Time{}, distrust: 15 * time.Minute,
 	}
 }
 
@@ -190,6 +182,7 @@ func (l *looker) request(ctx context.Context, evidence string, pack []ask) (reco
 	if ctl.id != "" {
 		parts = append(parts, flexi.IDEq(ctl.id))
 	}
+	parts = append(parts, l.witnesses(evidence)...)
 	l.called("lookup")
 	page, err := l.erp.List(ctx, flexi.Query{
 		Evidence: evidence, Filter: flexi.Or(parts...), Fields: mergeFields(fields), Lookup: true, Limit: 0,
@@ -217,90 +210,6 @@ func (l *looker) request(ctx context.Context, evidence string, pack []ask) (reco
 		l.fence.saw(evidence, r)
 	}
 	return page.Records, ""
-}
-
-// control is at most a minute old; an empty evidence is asked about each time.
-func (l *looker) control(ctx context.Context, evidence string) (control, error) {
-	l.mu.Lock()
-	c, ok := l.controls[evidence]
-	l.mu.Unlock()
-	if ok && !c.empty && l.now().Sub(c.at) < 50*time.Second {
-		return c, nil
-	}
-	l.called("lookup")
-	page, err := l.erp.List(ctx, flexi.Query{
-		Evidence: evidence, Fields: []string{"id", "external-ids"}, Limit: 1, Order: "id@D", Lookup: true, GlobalVersion: true,
-	})
-	if err != nil {
-		l.report(evidence, err)
-		return control{}, err
-	}
-	c = control{at: l.now(), empty: len(page.Records) == 0, top: c.top}
-	if !c.empty {
-		c.id = page.Records[0].ID()
-		l.fence.saw(evidence, page.Records[0])
-		c.top = higher(c.top, c.id)
-	} else if page.RowCount > 0 {
-		return control{}, fmt.Errorf("an empty page where Flexi counts %d", page.RowCount)
-	}
-	l.fence.version(page.GlobalVersion)
-	l.report(evidence, nil)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.controls[evidence] = c
-	if !c.empty {
-		l.had[evidence] = true
-		delete(l.bare, evidence)
-		return c, nil
-	}
-	if !l.had[evidence] {
-		return c, nil
-	}
-	since, ok := l.bare[evidence]
-	if !ok {
-		since = c.at
-		l.bare[evidence] = since
-	}
-	if c.at.Sub(since) < l.distrust {
-		return control{}, fmt.Errorf("%s shows no record at all, though it had some: rights lost? believed only after %s", evidence, l.distrust)
-	}
-	return c, nil
-}
-
-// knows takes note that the evidence has a record of ours; gone that we deleted one, so that none at all is no surprise.
-func (l *looker) knows(evidence string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.had[evidence] = true
-}
-
-func (l *looker) gone(evidence string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	delete(l.had, evidence)
-	delete(l.bare, evidence)
-}
-
-// doubtful: an evidence that had records shows none.
-func (l *looker) doubtful(evidence string) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	_, bare := l.bare[evidence]
-	return bare
-}
-
-func (l *looker) forget(evidence string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	c := l.controls[evidence]
-	l.controls[evidence] = control{top: c.top, empty: true}
-}
-
-// top is the highest Flexi id of the evidence that a page showed, "" if none.
-func (l *looker) top(evidence string) string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.controls[evidence].top
 }
 
 func (q question) filters() []flexi.Filter {

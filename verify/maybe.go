@@ -113,28 +113,55 @@ func (e *Engine) found(ctx, work context.Context, t *task, f finding) (turn, err
 	switch {
 	case create && !f.own && w.Open && w.Adopt == "":
 		w.Adopt = f.target
-		return e.send(ctx, work, t)
-	case create && !f.own && w.Open && e.o.Now().Before(w.Settle):
-		// Attached and not shown: no fence. Only time ends the attempt; the last look falls on the end of it.
-		e.fence.set(row.Evidence, fenceDisproved)
-		row.Due = w.Settle
+		tn, err := e.send(ctx, work, t)
+		if !triedToAttach(w) { // no place, no connection: the next look comes here again
+			w.Adopt = ""
+		}
+		return tn, err
+	case create && !f.own && w.Open && e.o.Now().Before(e.settled(row)):
+		// Attached and not shown. Only time ends the attempt; the last look falls on the end of it.
+		if lastAttempt(w).Outcome == flexi.Accepted.String() {
+			e.fence.set(row.Evidence, fenceDisproved)
+		}
+		w.Step++
+		row.Due = e.nextLook(w, e.o.Now())
 		return at(row.Due), e.save(ctx, row)
 	case create && (!f.own || w.Adopt != ""):
 		x.reason = ledger.Adopted
+		if !f.own && triedToAttach(w) && lastAttempt(w).Outcome != flexi.Rejected.String() {
+			e.fence.set(row.Evidence, fenceDisproved)
+		}
 	}
 	e.confirm(row, t.ev, x)
+	if create {
+		e.ownDrawn(ctx, row, f.number)
+	}
 	return again(), e.save(ctx, row)
 }
 
-// attached: the update without fields that gives an adopted record our external id ended. It is tried once; the next look
-// says whether the id is there.
+func triedToAttach(w *ledger.Work) bool {
+	a := lastAttempt(w)
+	return a != nil && a.Op == flexi.Attach
+}
+
+// attached: the update without fields that gives an adopted record our external id ended. It is tried once; the next looks
+// say whether the id is there. A request that did nothing for a reason that is ours was no try.
 func (e *Engine) attached(row *ledger.Row, res *flexi.Result, now time.Time) {
 	w := row.Work
 	w.Write = flexi.Create
 	row.State, row.Reason = ledger.Maybe, ""
 	row.Due = now
-	if res.Outcome == flexi.Maybe || res.Outcome == flexi.Accepted {
+	switch res.Outcome {
+	case flexi.NotSent, flexi.Refused, flexi.Blocked:
+		w.Adopt = ""
+		row.Due = now.Add(max(res.Wait, time.Second))
+	case flexi.Accepted:
 		row.Sends++
+	case flexi.Maybe: // it may still take effect
+		row.Sends++
+		w.Ended, w.Step = now, 0
+		w.Settle = later(w.Settle, now.Add(e.settleTime(res.Speaker)))
+		row.Quiet = later(row.Quiet, w.Settle)
 	}
 }
 
@@ -143,7 +170,7 @@ func (e *Engine) gone(ctx context.Context, t *task, ans answer) (turn, error) {
 	row, w, now := t.row, t.row.Work, e.o.Now()
 	w.Absences++
 	w.LastAbs = ans.at
-	if w.Absences >= enoughAbsences && !ans.at.Before(w.Settle) {
+	if w.Absences >= enoughAbsences && !ans.at.Before(e.settledFor(row)) {
 		e.confirm(row, t.ev, effect{})
 		return again(), e.save(ctx, row)
 	}
@@ -162,10 +189,11 @@ func (e *Engine) notDone(ctx, work context.Context, t *task, f finding, ans answ
 	}
 	w.Absences++
 	w.LastAbs = ans.at
+	w.Adopt = "" // what was to be adopted is gone
 	if f.before != nil {
 		w.Before, w.BeforeU, w.BeforeT = f.before, f.lastUpdate, ans.at
 	}
-	settled := !ans.at.Before(w.Settle)
+	settled := !ans.at.Before(e.settledFor(row))
 	scheduleOver := w.Step >= len(e.o.Settings.Looks)-1
 	w.Step++
 	switch {
@@ -191,6 +219,11 @@ func (e *Engine) notDone(ctx, work context.Context, t *task, f finding, ans answ
 	}
 	row.Due = e.nextLook(w, now)
 	return at(row.Due), e.save(ctx, row)
+}
+
+// settledFor is when an absence begins to count: not before the settle time of the attempt is over.
+func (e *Engine) settledFor(row *ledger.Row) time.Time {
+	return later(row.Work.Settle, e.settled(row))
 }
 
 // mayResend asks the fence. For an update, storno or delete the before-image is proof enough; a person's resend needs the
@@ -255,7 +288,20 @@ func (e *Engine) lookAtUnknown(ctx context.Context, row *ledger.Row) (turn, erro
 	row.Due = e.o.Now().Add(unknownEvery)
 	switch f.verdict {
 	case verdictDone:
-		e.confirm(row, t.ev, effect{flexiID: f.target, number: f.number, own: f.own})
+		x := effect{flexiID: f.target, number: f.number, own: f.own}
+		if row.Work.Write == flexi.Create && !f.own {
+			x.reason = ledger.Adopted
+		}
+		e.confirm(row, t.ev, x)
+		if row.Work.Write == flexi.Create {
+			e.ownDrawn(ctx, row, f.number)
+		}
+	case verdictGone:
+		if row.Work.Absences++; row.Work.Absences >= enoughAbsences {
+			e.confirm(row, t.ev, effect{})
+		}
+	case verdictSend:
+		row.Work.Absences = 0
 	case verdictDuplicate:
 		e.park(row, ledger.Duplicate, f.problem)
 	case verdictConflict:

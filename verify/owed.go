@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"flexid/flexi"
@@ -61,8 +63,9 @@ func (e *Engine) check(ctx context.Context, row *ledger.Row, late bool) (turn, e
 		why = "late"
 		row.Late = row.Late[1:]
 	}
+	lenient := late && row.ReadBack.IsZero() // a read-back that is owed is done along with the late look
 	row.ReadBack = time.Time{}
-	reason, p, err := e.audit(ctx, t, ans, late)
+	reason, p, err := e.audit(ctx, t, ans, lenient)
 	if err != nil {
 		return turn{}, err
 	}
@@ -73,8 +76,8 @@ func (e *Engine) check(ctx context.Context, row *ledger.Row, late bool) (turn, e
 	if row.State == ledger.Confirmed || late {
 		e.note(row, why, f, ans)
 	}
-	if reason == "" || row.State == ledger.Parked {
-		return again(), e.save(ctx, row)
+	if w := row.Work; reason == "" || row.State == ledger.Parked && !w.Final {
+		return again(), e.save(ctx, row) // nothing is wrong, or a person has it already
 	}
 	// confirmed -> parked, or a rejected or dropped document that is there after all: a person must know.
 	w := row.Work
@@ -136,19 +139,25 @@ func (e *Engine) audit(ctx context.Context, t *task, ans answer, late bool) (led
 	if err != nil {
 		return "", ledger.Problem{}, fmt.Errorf("comparing record %s with what our events left: %w", rec.ID(), err)
 	}
-	if res.Equal(true) {
+	if res.Equal(true) && (!late || res.Equal(false)) {
 		return "", ledger.Problem{}, nil
 	}
-	p := differs(res, true, "record "+rec.ID()+" is not as our last event left it")
-	if late && !e.anOlderEvent(ctx, t, rec) {
+	p := differs(res, !late, "record "+rec.ID()+" is not as our last event left it")
+	if late && !e.anOlderEvent(ctx, t, rec, res) {
 		return "", p, nil // a person went on with it: theirs
 	}
 	return ledger.Conflict, p, nil
 }
 
-// anOlderEvent: the record has the content of an event of ours that is not the last effective one. Then a request that was
-// given up took effect late.
-func (e *Engine) anOlderEvent(ctx context.Context, t *task, rec flexi.Record) bool {
+// anOlderEvent: where the record is not as our events left it, it has the content of an event of ours that is not the last
+// effective one. Then a request that was given up took effect late.
+func (e *Engine) anOlderEvent(ctx context.Context, t *task, rec flexi.Record, res compare.Result) bool {
+	changed := map[string]bool{}
+	for _, d := range slices.Concat(res.Differ, res.Noted) {
+		field, _, _ := strings.Cut(d.Field, "[")
+		field, _, _ = strings.Cut(field, ".")
+		changed[field] = true
+	}
 	for n := max(1, t.row.Tail-mostBase); n <= t.row.Tail; n++ {
 		if t.row.Last != nil && n == t.row.Last.N {
 			continue
@@ -157,10 +166,31 @@ func (e *Engine) anOlderEvent(ctx context.Context, t *task, rec flexi.Record) bo
 		if err != nil || ev.Body == nil {
 			continue
 		}
-		res, err := compare.Comparer{Props: t.props, Resolve: e.books}.Compare(ctx, ev.Body, rec)
-		if err == nil && res.Equal(true) && len(res.Skipped) == 0 {
+		body := only(changed, ev.Body)
+		if body == nil {
+			continue
+		}
+		res, err := compare.Comparer{Props: t.props, Resolve: e.books}.Compare(ctx, body, rec)
+		if err == nil && res.Shown() {
 			return true
 		}
 	}
 	return false
+}
+
+// only keeps some fields of a document, nil when it has none of them.
+func only(fields map[string]bool, body json.RawMessage) json.RawMessage {
+	var doc map[string]json.RawMessage
+	if json.Unmarshal(body, &doc) != nil {
+		return nil
+	}
+	maps.DeleteFunc(doc, func(name string, _ json.RawMessage) bool { return !fields[name] })
+	if len(doc) == 0 {
+		return nil
+	}
+	b, err := json.Marshal(doc)
+	if err != nil {
+		return nil
+	}
+	return b
 }

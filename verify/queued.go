@@ -55,10 +55,12 @@ func (e *Engine) queued(ctx, work context.Context, row *ledger.Row) (turn, error
 	}
 
 	// 3. The number belongs to one document only.
-	if ok, err := e.ownNumber(ctx, t); err != nil {
+	number, err := e.numberName(ctx, t)
+	if err != nil {
 		return e.unreadableERP(t, err), nil
-	} else if !ok {
-		return again(), e.save(ctx, row)
+	}
+	if tn, ok, err := e.ownNumber(ctx, t, number); err != nil || !ok {
+		return tn, err
 	}
 
 	// 4. What it refers to comes first.
@@ -222,6 +224,7 @@ func (e *Engine) firstLook(ctx context.Context, t *task) (tn turn, send bool, er
 			x.reason = ledger.Adopted
 		}
 		e.confirm(row, t.ev, x)
+		e.ownDrawn(ctx, row, v.number)
 	case verdictGone: // a delete of what is not there any more: absent through the schedule
 		row.Work.Absences++
 		if row.Work.Absences < 3 || row.Work.Step < len(e.o.Settings.Looks)-1 {

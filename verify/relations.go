@@ -20,35 +20,43 @@ const (
 	chainMost = 32
 )
 
-// ownNumber makes the document number this row's own, or parks the event: two keys must not share one. ok is false when
-// the row was parked.
-func (e *Engine) ownNumber(ctx context.Context, t *task) (ok bool, err error) {
-	row, ev := t.row, t.ev
-	if ev.Number == "" {
-		return true, nil
+// numberName is the name under which the ledger keeps the event's number, "" when it has none.
+func (e *Engine) numberName(ctx context.Context, t *task) (string, error) {
+	if t.ev.Number == "" || pairless(t.row.Evidence) {
+		return t.ev.Number, nil
 	}
-	name := ev.Number
-	if _, pair := flexi.NumberField(row.Evidence); pair {
-		if name, err = e.pairName(ctx, t); err != nil || name == "" {
-			return err == nil, err
-		}
+	return e.pairName(ctx, t)
+}
+
+// ownNumber makes a number this row's own, or parks the event: two keys must not share one. ok is false when the event
+// cannot go on now.
+func (e *Engine) ownNumber(ctx context.Context, t *task, name string) (tn turn, ok bool, err error) {
+	row, ev := t.row, t.ev
+	if name == "" {
+		return turn{}, true, nil
 	}
 	take := t.op == flexi.Create || t.op == flexi.Upsert || t.op == flexi.Update
 	holder, err := e.holder(ctx, row, name, take)
-	if err != nil {
-		return false, fmt.Errorf("owning number %s: %w", name, e.storeError(err))
-	}
-	if holder == nil {
+	switch {
+	case errors.Is(err, errNotStored):
+		return at(e.o.Now().Add(waitEvery)), false, nil
+	case err != nil:
+		return turn{}, false, fmt.Errorf("owning number %s: %w", name, e.storeError(err))
+	case holder == nil:
 		if take && !slices.Contains(row.Numbers, name) {
 			row.Numbers = append(row.Numbers, name)
 		}
-		return true, nil
+		return turn{}, true, nil
 	}
 	other := Address{holder.Evidence, holder.Source, holder.Key}.String()
 	e.park(row, ledger.Duplicate, ledger.Problem{Link: other, Text: fmt.Sprintf(
 		"number %s belongs to document %s: two documents must not carry it; correct one of them, or send both under one key", ev.Number, other)})
-	return false, nil
+	return again(), false, e.save(ctx, row)
 }
+
+// errNotStored: a number was taken at intake for a row that is not there. Either it is about to come, or the intake died
+// and delivers the message again.
+var errNotStored = errors.New("the row that took the number is not stored yet")
 
 // pairName names a pair of partner and supplier's number. The partner enters by its Flexi id, because one partner has many
 // references; "" when the pair is incomplete.
@@ -95,18 +103,29 @@ func (e *Engine) holder(ctx context.Context, row *ledger.Row, number string, tak
 		case errors.Is(err, ledger.ErrNoRow):
 			// Taken at intake, and the crash came before the row: nobody is behind it.
 			if e.o.Now().Sub(row.Updated) < time.Minute {
-				return &ledger.Row{Evidence: row.Evidence, Key: "(not stored yet)"}, nil
+				return nil, errNotStored
 			}
 		case err != nil:
 			return nil, err
-		case other.Last != nil || other.Head < other.Tail || other.Work == nil || !other.Work.Final || len(other.Late) > 0:
+		case usesNumber(&other):
 			return &other, nil
 		}
 		if err := e.o.Ledger.FreeNumber(ctx, row.Evidence, number, id); err != nil {
 			return nil, err
 		}
+		// An event that came to the holder between our read and the freeing has seen the number as its own.
+		if other, err = e.o.Ledger.Get(ctx, id); err == nil && usesNumber(&other) {
+			if _, err := e.o.Ledger.TakeNumber(ctx, row.Evidence, number, id); err != nil {
+				return nil, err
+			}
+		}
 	}
 	return nil, fmt.Errorf("number %s changes hands too quickly", number)
+}
+
+// usesNumber: the document has a record, may still make one, or an attempt of it may show late.
+func usesNumber(r *ledger.Row) bool {
+	return r.Last != nil || r.Head < r.Tail || r.Work == nil || !r.Work.Final || len(r.Late) > 0
 }
 
 // waitsFor holds an event back while a document that it refers to is on its way. It returns when to ask again.

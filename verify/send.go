@@ -50,7 +50,7 @@ func (e *Engine) send(ctx, work context.Context, t *task) (turn, error) {
 	defer conn.Close() //nolint:errcheck // one write per connection: nothing is lost by a failed close
 
 	// 4. What was seen must still be young.
-	if seen := e.seenAt(w); !seen.IsZero() && e.o.Now().Sub(seen) > e.o.Settings.Fresh {
+	if e.tooOld(w) {
 		return again(), nil
 	}
 
@@ -69,27 +69,39 @@ func (e *Engine) send(ctx, work context.Context, t *task) (turn, error) {
 	e.noted(row)
 
 	// 6. The bytes. What comes back decides; a stop of the process does not cut it short before the drain time is over.
-	e.called("write")
-	begun := e.o.Now()
-	got := conn.Send(work, prepared, permit)
-	res = &got
-	if e.o.Observer != nil {
-		e.o.Observer.WriteTook(e.o.Now().Sub(begun).Seconds())
+	var got flexi.Result
+	if e.tooOld(w) {
+		// NATS took its time to store the claim. Nothing was sent; the gate learns nothing from it.
+		got = flexi.Result{Outcome: flexi.NotSent, Err: errors.New("storing the claim took so long that what was seen before is too old to write upon")}
+	} else {
+		e.called("write")
+		begun := e.o.Now()
+		got = conn.Send(work, prepared, permit)
+		res = &got
+		if e.o.Observer != nil {
+			e.o.Observer.WriteTook(e.o.Now().Sub(begun).Seconds())
+		}
 	}
 
 	// 7. The outcome, durable whatever happens to ctx.
-	e.outcome(t, res, top)
+	e.outcome(t, &got, top)
 	if err := e.settle(work, row); err != nil {
 		return turn{}, err
 	}
-	e.aftermath(work, row, res)
+	e.aftermath(work, row, &got)
 	return again(), nil
+}
+
+// tooOld: what was seen of the document is older than a write may build upon.
+func (e *Engine) tooOld(w *ledger.Work) bool {
+	seen := e.seenAt(w)
+	return !seen.IsZero() && e.o.Now().Sub(seen) > e.o.Settings.Fresh
 }
 
 // seenAt is when the record, or its absence, was last seen for the current event; zero where no look is needed.
 func (e *Engine) seenAt(w *ledger.Work) time.Time {
-	if w.Opens > 0 && w.Before == nil {
-		return w.LastAbs
+	if w.Before == nil {
+		return later(w.LastAbs, w.BeforeT) // a create: whichever look showed the absence last
 	}
 	return w.BeforeT
 }
@@ -139,10 +151,17 @@ func (e *Engine) settle(work context.Context, row *ledger.Row) error {
 		err := e.save(ctx, row)
 		cancel()
 		var conflict *ledger.ConflictError
-		if errors.As(err, &conflict) && e.onlyAppended(work, row) {
-			continue
+		if errors.As(err, &conflict) {
+			merged, unread := e.onlyAppended(work, row)
+			switch {
+			case merged:
+				continue
+			case unread == nil:
+				return err
+			}
+			err = unread // whose row it is now could not be read: ask again
 		}
-		if err == nil || errors.As(err, &conflict) || last {
+		if err == nil || last {
 			return err
 		}
 		e.noteTrouble(err)
@@ -157,16 +176,20 @@ func (e *Engine) settle(work context.Context, row *ledger.Row) error {
 }
 
 // onlyAppended: while we sent, events were added to the document and nothing else happened to it. The attempt is still ours,
-// so its outcome goes on top of what was added. False where somebody took the document over.
-func (e *Engine) onlyAppended(work context.Context, row *ledger.Row) bool {
+// so its outcome goes on top of what was added. False where somebody took the document over; an error where that could not
+// be read.
+func (e *Engine) onlyAppended(work context.Context, row *ledger.Row) (bool, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(work), 5*time.Second)
 	defer cancel()
 	now, err := e.o.Ledger.Get(ctx, row.ID)
-	if err != nil || now.State != ledger.Sending || !e.mine(now.Lease) || now.Work == nil {
-		return false
+	if err != nil {
+		return false, fmt.Errorf("reading %s/%s after its write: %w", row.Evidence, row.Key, err)
+	}
+	if now.State != ledger.Sending || !e.mine(now.Lease) || now.Work == nil {
+		return false, nil
 	}
 	if now.Work.N != row.Work.N || now.Work.Attempt != row.Work.Attempt || now.Revision == row.Revision {
-		return false
+		return false, nil
 	}
 	row.Revision, row.Tail, row.Seen, row.Extra = now.Revision, now.Tail, now.Seen, now.Extra
 	for _, n := range now.Numbers {
@@ -174,15 +197,17 @@ func (e *Engine) onlyAppended(work context.Context, row *ledger.Row) bool {
 			row.Numbers = append(row.Numbers, n)
 		}
 	}
-	return true
+	return true, nil
 }
 
 // outcome applies what became of one attempt to the row, in memory. One case for each outcome of DESIGN 3.
 func (e *Engine) outcome(t *task, res *flexi.Result, top string) {
 	row, w, now := t.row, t.row.Work, e.o.Now()
 	a := lastAttempt(w)
-	a.Ended, a.Outcome, a.Requests = now, res.Outcome.String(), []flexi.Request{res.Request}
-	a.Errors = res.Errors
+	a.Ended, a.Outcome, a.Errors = now, res.Outcome.String(), res.Errors
+	if res.Request.Kind != "" {
+		a.Requests = []flexi.Request{res.Request}
+	}
 	if res.Err != nil {
 		a.Text = clip(res.Err.Error(), 300)
 	}
@@ -229,16 +254,12 @@ func (e *Engine) rejected(row *ledger.Row, res *flexi.Result) {
 	now := e.o.Now()
 	row.State, row.Reason = ledger.Maybe, ""
 	w.Step, w.Absences, w.LastAbs = 0, 0, time.Time{}
-	if res.Exists {
-		w.Exists = true
-		if !w.Open {
-			w.Ended, w.Settle = now, now
-		}
-	} else {
+	w.Ended = now // the schedule begins anew; the settle time of an open attempt stays
+	if !w.Open {
+		w.Settle = now
+	}
+	if w.Exists = w.Exists || res.Exists; !res.Exists {
 		w.Reject = &p
-		if !w.Open {
-			w.Ended, w.Settle = now, now
-		}
 	}
 	row.Due = now
 }
@@ -322,17 +343,16 @@ func (e *Engine) aftermath(work context.Context, row *ledger.Row, res *flexi.Res
 			e.o.Log.Warn().Err(err).Msg("renewing our user's context at Flexi")
 		}
 	}
-	if row.State == ledger.Confirmed && row.Work.Write == flexi.Create && len(res.Docs) > 0 && res.Docs[0].Number != "" && pairless(row.Evidence) {
-		e.ownDrawn(work, row, flexi.NormaliseNumber(row.Evidence, res.Docs[0].Number))
+	if row.State == ledger.Confirmed && row.Work.Write == flexi.Create && len(res.Docs) > 0 {
+		e.ownDrawn(work, row, res.Docs[0].Number)
 	}
 }
 
-// ownDrawn takes the number that Flexi drew from its series.
+// ownDrawn takes the number that Flexi drew from its series, once it is told or shown.
 func (e *Engine) ownDrawn(ctx context.Context, row *ledger.Row, number string) {
-	for _, n := range row.Numbers {
-		if n == number {
-			return
-		}
+	number = flexi.NormaliseNumber(row.Evidence, number)
+	if number == "" || !pairless(row.Evidence) || slices.Contains(row.Numbers, number) {
+		return
 	}
 	if _, err := e.o.Ledger.TakeNumber(ctx, row.Evidence, number, row.ID); err != nil {
 		e.o.Log.Warn().Err(err).Str("number", number).Msg("owning a number that Flexi drew")

@@ -3,6 +3,7 @@ package verify
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -42,13 +43,13 @@ func (e *Engine) holdStatus(st GateStatus) {
 
 // Release ends what Hold with this reason began.
 func (e *Engine) Release(reason string) {
-	e.gate.release("", reason)
+	released := e.gate.release("", reason)
 	if volatile(reason) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), stopsEvery)
 	defer cancel()
-	if err := e.storeStops(ctx); err != nil {
+	if err := e.storeStops(ctx, released...); err != nil {
 		e.o.Log.Error().Err(err).Str("reason", reason).Msg("the end of a stop is not stored yet")
 	}
 }
@@ -71,10 +72,11 @@ func (e *Engine) ResumeWrites(ctx context.Context, evidence, by, why string) err
 	if by == "" || why == "" {
 		return &DecisionError{Text: "say who resumes the writes and why"}
 	}
-	for _, st := range e.gate.release(evidence, "") {
+	released := e.gate.release(evidence, "")
+	for _, st := range released {
 		e.o.Log.Info().Str("by", by).Str("why", why).Str("reason", st.Reason).Str("evidence", st.Evidence).Msg("writes resumed")
 	}
-	return e.storeStops(ctx)
+	return e.storeStops(ctx, released...)
 }
 
 // AcceptCompany lets writes go on after the company behind the address changed. restored: every confirmed document owes a
@@ -92,33 +94,59 @@ func (e *Engine) AcceptCompany(ctx context.Context, how, by, why string) error {
 	default:
 		return &DecisionError{Text: "accept the company as --new or as --restored"}
 	}
-	e.gate.release("", "restored")
-	e.gate.release("", "company")
+	released := append(e.gate.release("", "restored"), e.gate.release("", "company")...)
 	e.o.Log.Info().Str("by", by).Str("why", why).Str("how", how).Msg("company accepted")
-	return e.storeStops(ctx)
+	return e.storeStops(ctx, released...)
 }
 
-// owEverything makes every confirmed document owe a look.
+// owEverything makes every document that has a record owe a look, whatever became of its last event.
 func (e *Engine) owEverything(ctx context.Context) error {
-	for _, id := range e.index.confirmed() {
-		row, err := e.o.Ledger.Get(ctx, id)
-		if err != nil {
-			return fmt.Errorf("reading the documents that owe a look: %w", err)
-		}
-		if row.State != ledger.Confirmed || row.Last == nil {
-			continue
-		}
-		row.ReadBack, row.LookOnce = e.o.Now(), true
-		if err := e.save(ctx, &row); err != nil {
-			e.o.Log.Warn().Err(err).Str("row", string(id)).Msg("a document changed while it was made to owe a look: it is looked at anyway")
+	for _, id := range e.index.all() {
+		if err := e.oweLook(ctx, id); err != nil {
+			return fmt.Errorf("making every document owe a look: %w", err)
 		}
 	}
 	return nil
 }
 
-func (e *Engine) storeStops(ctx context.Context) error {
+func (e *Engine) oweLook(ctx context.Context, id ledger.ID) error {
+	for {
+		row, err := e.o.Ledger.Get(ctx, id)
+		if errors.Is(err, ledger.ErrNoRow) || errors.Is(err, ledger.ErrNewer) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if row.Last == nil {
+			return nil
+		}
+		row.ReadBack, row.LookOnce, row.Updated = e.o.Now(), true, e.o.Now()
+		err = e.o.Ledger.Settle(ctx, []*ledger.Row{&row})[0]
+		var conflict *ledger.ConflictError
+		switch {
+		case err == nil:
+			e.arrived(&row) // a worker that has the row does not know of this yet
+			return nil
+		case !errors.As(err, &conflict):
+			return err
+		}
+	}
+}
+
+// storeStops writes our stops for the others. One of another replica that has not come to us yet stays, and holds here too.
+func (e *Engine) storeStops(ctx context.Context, released ...GateStatus) error {
 	if e.o.State == nil {
 		return nil
+	}
+	stored, err := e.storedStops(ctx)
+	if err != nil {
+		return err
+	}
+	for _, st := range stored {
+		if !slices.ContainsFunc(released, st.same) {
+			e.gate.hold(st)
+		}
 	}
 	doors, _, _ := e.gate.status()
 	keep := slices.DeleteFunc(doors, func(st GateStatus) bool { return !st.NeedsYou || volatile(st.Reason) })
@@ -138,22 +166,16 @@ func (e *Engine) loadStops(ctx context.Context) error {
 	if e.o.State == nil {
 		return nil
 	}
-	b, _, err := e.o.State.Get(ctx, stopsKey)
+	stored, err := e.storedStops(ctx)
 	if err != nil {
 		return err
-	}
-	var stored []GateStatus
-	if len(b) > 0 {
-		if err := json.Unmarshal(b, &stored); err != nil {
-			return fmt.Errorf("the stored stops cannot be read: %w", err)
-		}
 	}
 	have, _, _ := e.gate.status()
 	for _, st := range stored {
 		e.gate.hold(st)
 	}
 	for _, st := range have {
-		gone := !slices.ContainsFunc(stored, func(o GateStatus) bool { return o.Evidence == st.Evidence && o.Reason == st.Reason })
+		gone := !slices.ContainsFunc(stored, st.same)
 		// A stop of our own that could not be stored yet is young; an old one that is not stored was ended elsewhere.
 		if st.NeedsYou && !volatile(st.Reason) && gone && e.o.Now().Sub(st.Since) > 4*stopsEvery {
 			e.gate.release(st.Evidence, st.Reason)
@@ -161,6 +183,21 @@ func (e *Engine) loadStops(ctx context.Context) error {
 	}
 	return nil
 }
+
+func (e *Engine) storedStops(ctx context.Context) ([]GateStatus, error) {
+	b, _, err := e.o.State.Get(ctx, stopsKey)
+	if err != nil || len(b) == 0 {
+		return nil, err
+	}
+	var stored []GateStatus
+	if err := json.Unmarshal(b, &stored); err != nil {
+		return nil, fmt.Errorf("the stored stops cannot be read: %w", err)
+	}
+	return stored, nil
+}
+
+// same: the same reason for the same evidence.
+func (s GateStatus) same(o GateStatus) bool { return s.Evidence == o.Evidence && s.Reason == o.Reason }
 
 // followStops keeps replicas in step until ctx ends.
 func (e *Engine) followStops(ctx context.Context) {

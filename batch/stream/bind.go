@@ -24,7 +24,7 @@ func (c *Consumer) bind(ctx context.Context) (jetstream.Consumer, error) {
 	if _, err := Ensure(ctx, c.js, c.o.Options); err != nil {
 		return nil, err
 	}
-	name := c.o.Names().Push
+	name := c.stream
 	call, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	consumer, err := c.js.Consumer(call, name, Durable)
@@ -46,7 +46,7 @@ func (c *Consumer) bind(ctx context.Context) (jetstream.Consumer, error) {
 }
 
 func (c *Consumer) create(ctx context.Context, want jetstream.ConsumerConfig) (jetstream.Consumer, error) {
-	name := c.o.Names().Push
+	name := c.stream
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	consumer, err := c.js.CreateOrUpdateConsumer(ctx, name, want)

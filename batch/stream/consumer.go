@@ -36,9 +36,10 @@ type ConsumerOptions struct {
 // Consumer hands messages to a Handler, one at a time over all replicas, and keeps doing so whatever happens to server,
 // stream and consumer.
 type Consumer struct {
-	js   jetstream.JetStream
-	o    ConsumerOptions
-	gate *gate
+	js     jetstream.JetStream
+	o      ConsumerOptions
+	stream string // whose messages it hands over
+	gate   *gate
 
 	// hand is full while a message is in hand. The client calls a subscription closed when its connection is, even if its
 	// callback still runs; who waits for the callback waits here.
@@ -47,8 +48,17 @@ type Consumer struct {
 	failures  int
 }
 
-// NewConsumer makes a consumer; Run starts it.
+// NewConsumer makes a consumer of the intake stream; Run starts it.
 func NewConsumer(js jetstream.JetStream, o ConsumerOptions) *Consumer {
+	return newConsumer(js, o, o.Names().Push)
+}
+
+// NewInboxConsumer makes a consumer of the inbox: it hands deliveries over in the order in which they were stored.
+func NewInboxConsumer(js jetstream.JetStream, o ConsumerOptions) *Consumer {
+	return newConsumer(js, o, o.Names().Inbox)
+}
+
+func newConsumer(js jetstream.JetStream, o ConsumerOptions, stream string) *Consumer {
 	if o.AckWait == 0 {
 		o.AckWait = 10 * time.Second
 	}
@@ -58,7 +68,7 @@ func NewConsumer(js jetstream.JetStream, o ConsumerOptions) *Consumer {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &Consumer{js: js, o: o, gate: newGate(), hand: make(chan struct{}, 1)}
+	return &Consumer{js: js, o: o, stream: stream, gate: newGate(), hand: make(chan struct{}, 1)}
 }
 
 // Pause stops the pulling: messages stay in the stream. The message in hand is finished. Calls do not count up; the reason
@@ -201,7 +211,7 @@ func (c *Consumer) take(ctx context.Context, m jetstream.Msg) {
 		return
 	}
 	c.failures = 0
-	c.acknowledge(ctx, m)
+	c.acknowledge(ctx, m, message.Seq)
 }
 
 func (c *Consumer) read(m jetstream.Msg) (batch.Message, error) {
@@ -252,7 +262,7 @@ func (c *Consumer) again(m jetstream.Msg, message batch.Message, err error) {
 }
 
 // acknowledge insists, because an unconfirmed acknowledgement means a redelivery: harmless, but work for nothing.
-func (c *Consumer) acknowledge(ctx context.Context, m jetstream.Msg) {
+func (c *Consumer) acknowledge(ctx context.Context, m jetstream.Msg, seq uint64) {
 	wait := backoff{base: 200 * time.Millisecond, cap: 5 * time.Second}
 	for tries := 1; ctx.Err() == nil; tries++ {
 		once, cancel := context.WithTimeout(ctx, callTimeout)
@@ -261,7 +271,7 @@ func (c *Consumer) acknowledge(ctx context.Context, m jetstream.Msg) {
 		if err == nil || errors.Is(err, jetstream.ErrMsgAlreadyAckd) || errors.Is(err, nats.ErrConnectionClosed) {
 			return
 		}
-		if c.gone(ctx) {
+		if c.settled(ctx, seq) {
 			return // nobody will ever confirm
 		}
 		if tries == 2 {
@@ -271,10 +281,23 @@ func (c *Consumer) acknowledge(ctx context.Context, m jetstream.Msg) {
 	}
 }
 
+// settled says that an acknowledgement has no answer to come: the server has it already, or it knows nothing of the delivery.
+// A server that lost the last moments of its disk forgets deliveries; it delivers again once the message in hand is let go.
+func (c *Consumer) settled(ctx context.Context, seq uint64) bool {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	consumer, err := c.js.Consumer(ctx, c.stream, Durable)
+	if err != nil {
+		return errors.Is(err, jetstream.ErrConsumerNotFound) || errors.Is(err, jetstream.ErrStreamNotFound)
+	}
+	info := consumer.CachedInfo()
+	return info.AckFloor.Stream >= seq || info.Delivered.Stream < seq
+}
+
 // gone says that consumer or stream do not exist any more; false when that cannot be found out.
 func (c *Consumer) gone(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	_, err := c.js.Consumer(ctx, c.o.Names().Push, Durable)
+	_, err := c.js.Consumer(ctx, c.stream, Durable)
 	return errors.Is(err, jetstream.ErrConsumerNotFound) || errors.Is(err, jetstream.ErrStreamNotFound)
 }

@@ -35,6 +35,7 @@ func rules() map[string][]string {
 		"cmd/internal/api":      {"flexi", "verify", "verify/ledger"},
 		"cmd/internal/page":     {"flexi", "verify", "verify/ledger", "cmd/internal/api"},
 		"cmd/internal/mcp":      {"flexi", "verify", "verify/ledger", "cmd/internal/api"},
+		"cmd/internal/push":     {"flexi", "verify", "verify/ledger", "batch", "batch/read", "batch/stream", "cmd/internal/api"},
 		"cmd/internal/daemon":   {anyButFake},
 		"cmd/flexid":            {anyButFake},
 		"cmd/demo":              {anything},

@@ -1,7 +1,7 @@
 // Command flexid puts document events from NATS JetStream into the ERP ABRA Flexi, each exactly once in effect.
 //
 // Only `flexid serve` writes documents. The other commands ask the running daemon over its API, since two writers could
-// each find the other's open attempt and judge it dead; doctor, config, healthcheck and version need no daemon.
+// each find the other's open attempt and judge it dead; doctor, probe, config, healthcheck and version need no daemon.
 //
 // Data goes to standard output, talk to standard error. Exit codes:
 //

@@ -106,7 +106,7 @@ func (p *program) root() *cobra.Command {
 	f.StringVar(&p.envFile, "env-file", "", "file of FLEXID_… lines (default "+config.DefaultEnvFile+" if it exists)")
 	f.StringVarP(&p.format, "output", "o", "table", "table, json, ndjson or csv")
 	f.BoolVar(&p.noColor, "no-color", false, "no colour on a terminal")
-	root.AddCommand(p.serve(), p.doctor(), p.docs(), p.maybe(), p.company(), p.writes(), p.ledger(), p.configuration(),
+	root.AddCommand(p.serve(), p.doctor(), p.probe(), p.push(), p.webhook(), p.docs(), p.maybe(), p.company(), p.writes(), p.ledger(), p.configuration(),
 		p.healthcheck(), p.version())
 	return root
 }

@@ -23,7 +23,7 @@ func (p *program) serve() *cobra.Command {
 				return err
 			}
 			log := p.logger(cfg.Log)
-			err = daemon.Run(c.Context(), daemon.Options{Config: cfg, Log: log, Build: build()})
+			err = daemon.Run(c.Context(), daemon.Options{Config: cfg, Log: log, Build: build(), Notify: daemon.NotifyFrom(p.lookup)})
 			if err != nil && badSettings(err) {
 				return &exitError{exitConfig, err}
 			}

@@ -26,6 +26,7 @@ type Options struct {
 type Server struct {
 	nats  *server.Server
 	token string
+	log   *logger
 	done  chan struct{} // closed when the starting goroutine has ended
 }
 
@@ -48,7 +49,7 @@ func Start(o Options) (*Server, error) {
 	}
 	log := &logger{log: o.Log}
 	ns.SetLoggerV2(log, false, false, false)
-	s := &Server{nats: ns, token: token, done: make(chan struct{})}
+	s := &Server{nats: ns, token: token, log: log, done: make(chan struct{})}
 	go func() {
 		defer close(s.done)
 		ns.Start()
@@ -104,6 +105,14 @@ func (s *Server) URL() string { return s.nats.ClientURL() }
 
 // Token is what every client must send, also one in this process: without it the connection just breaks.
 func (s *Server) Token() string { return s.token }
+
+// Broken is why the server does not write any more and what to do about it; both empty while it does.
+func (s *Server) Broken() (why, remedy string) {
+	if why = s.log.brokenBy(); why != "" {
+		remedy = afterFullDisk
+	}
+	return why, remedy
+}
 
 // InProcessConn connects without a socket; it makes Server a nats.InProcessConnProvider.
 func (s *Server) InProcessConn() (net.Conn, error) { return s.nats.InProcessConn() }

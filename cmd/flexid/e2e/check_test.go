@@ -171,8 +171,8 @@ func (c *check) resends(d *document) {
 			continue
 		}
 		if gap < settle {
-			c.t.Errorf("%s (%s): request %d came %v after request %d, which may have taken effect (%s): its settle time is %v",
-				d.address(), d.kind, w.N, gap.Round(time.Millisecond), before.N, before.Fault, settle)
+			c.t.Errorf("%s (%s): request %d came %v after request %d, which may have taken effect (%s): its settle time is %v;%s",
+				d.address(), d.kind, w.N, gap.Round(time.Millisecond), before.N, before.Fault, settle, listed(all))
 		}
 	}
 	if !d.clean() || c.run.crashes > 0 {
@@ -182,6 +182,15 @@ func (c *check) resends(d *document) {
 	if n, want := len(c.unrefused(all)), len(d.events); n > want || len(all) < want {
 		c.t.Errorf("%s (%s): sent %d times, and %d times while our role was stale; want %d", d.address(), d.kind, n, len(all)-n, want)
 	}
+}
+
+// listed is the requests of one document, for a failure.
+func listed(all []written) (text string) {
+	for _, w := range all {
+		text += fmt.Sprintf("\n    %d %s %s @create %v, version %d: status %d, fault %q, committed %v",
+			w.N, w.Time.Format("15:04:05.000"), w.op, w.record["@create"], w.version(), w.Status, w.Fault, w.Committed)
+	}
+	return text
 }
 
 // exempt is a create that was found under our own external id and whose only attempt it was: nothing of it is still on its
@@ -218,7 +227,7 @@ func (c *check) order(d *document) {
 // heard: what became of each event was told at least once.
 func (c *check) heard(d *document) {
 	for _, e := range d.events {
-		if len(c.run.broker.told[e.id]) == 0 {
+		if !c.run.broker.heard(d, e.id) {
 			c.t.Errorf("%s (%s): flexi.done was never told about event %s", d.address(), d.kind, e.id)
 		}
 	}

@@ -190,6 +190,28 @@ func (d *daemon) story(evidence, key string) (story, error) {
 	return s, err
 }
 
+// held is why writes wait for a person, "" while they do not.
+func (d *daemon) held() string {
+	var status struct {
+		Engine struct {
+			Gates []struct {
+				Reason   string `json:"reason"`
+				Text     string `json:"text"`
+				NeedsYou bool   `json:"needs_you"`
+			} `json:"gates"`
+		} `json:"engine"`
+	}
+	if d.getJSON("/api/v1/status", &status) != nil {
+		return "" // it starts just now
+	}
+	for _, g := range status.Engine.Gates {
+		if g.NeedsYou {
+			return g.Reason + ": " + g.Text
+		}
+	}
+	return ""
+}
+
 // settles waits until a document stands as wanted, "confirmed" or "parked(conflict)".
 func (d *daemon) settles(evidence, key, standing string, most time.Duration) story {
 	d.t.Helper()

@@ -18,14 +18,15 @@ type pace struct {
 	looks                             string
 	serverError, noAnswer, writeLimit time.Duration
 	late                              time.Duration // up to twice that
+	pause                             time.Duration // the first of a closed gate
 }
 
 func fullPace() pace {
-	return pace{"0s,300ms,1s,2s,4s", 3 * time.Second, 8 * time.Second, 5 * time.Second, 2 * time.Second}
+	return pace{"0s,300ms,1s,2s,4s", 3 * time.Second, 8 * time.Second, 5 * time.Second, 2 * time.Second, time.Second}
 }
 
 func quickPace() pace {
-	return pace{"0s,200ms,500ms,1s", time.Second, 4 * time.Second, 1500 * time.Millisecond, 750 * time.Millisecond}
+	return pace{"0s,200ms,500ms,1s", time.Second, 4 * time.Second, 1500 * time.Millisecond, 750 * time.Millisecond, 300 * time.Millisecond}
 }
 
 // settings are the variables that make flexid keep this pace.

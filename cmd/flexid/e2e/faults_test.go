@@ -63,11 +63,8 @@ func patient() map[string]string { return map[string]string{"FLEXID_VERIFY_SENDS
 // disturbed publishes while the daemon is killed and started again, and NATS too.
 func (r *run) disturbed(daemonKills, natsKills int) {
 	r.t.Helper()
-	published := make(chan struct{})
-	go func() {
-		defer close(published)
-		r.publish()
-	}()
+	published := make(chan error, 1)
+	go func() { published <- r.publishing() }()
 	rnd := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 0)) // the moments are random on purpose
 	upTo := func(d time.Duration) time.Duration { return time.Duration(rnd.Int64N(int64(d))) }
 	for daemonKills+natsKills > 0 {
@@ -88,6 +85,8 @@ func (r *run) disturbed(daemonKills, natsKills int) {
 			d.start() // not waited for: it is killed while it starts, too
 		}
 	}
-	<-published
+	if err := <-published; err != nil {
+		r.t.Fatal(err)
+	}
 	r.finish(20 * time.Minute)
 }

@@ -58,10 +58,29 @@ func newBroker(t *testing.T, store string) *broker {
 		t.Fatalf("writing the configuration of nats-server: %v", err)
 	}
 	b.start()
-	b.nc = must(nats.Connect(b.url, nats.MaxReconnects(-1), nats.ReconnectWait(50*time.Millisecond), nats.ReconnectBufSize(-1)))(t, "connecting")
-	t.Cleanup(b.nc.Close)
-	b.js = must(jetstream.New(b.nc))(t, "JetStream")
+	b.connect()
 	return b
+}
+
+// embeddedBroker speaks to the server inside a running daemon, with what the daemon wrote into its state directory.
+func embeddedBroker(d *daemon) *broker {
+	d.t.Helper()
+	var info struct{ URL, Token string }
+	raw := must(os.ReadFile(filepath.Join(d.dir, "nats.json")))(d.t, "reading nats.json")
+	if err := json.Unmarshal(raw, &info); err != nil {
+		d.t.Fatalf("nats.json: %v", err)
+	}
+	b := &broker{t: d.t, url: info.URL, told: map[string][]told{}}
+	b.connect(nats.Token(info.Token))
+	return b
+}
+
+func (b *broker) connect(more ...nats.Option) {
+	b.t.Helper()
+	options := append(more, nats.MaxReconnects(-1), nats.ReconnectWait(50*time.Millisecond), nats.ReconnectBufSize(-1))
+	b.nc = must(nats.Connect(b.url, options...))(b.t, "connecting")
+	b.t.Cleanup(b.nc.Close)
+	b.js = must(jetstream.New(b.nc))(b.t, "JetStream")
 }
 
 func freePort(t *testing.T) int {
@@ -160,4 +179,40 @@ func (b *broker) hear() error {
 		b.toldAt = m.Sequence
 	}
 	return nil
+}
+
+// heard says whether flexi.done told what became of an event. Where the read-back noticed a person's edit first, the event
+// before is what is parked, and this one waits behind it.
+func (b *broker) heard(d *document, id string) bool {
+	if len(b.told[id]) > 0 {
+		return true
+	}
+	first := b.told[d.events[0].id]
+	return d.kind == "edited" && len(first) > 0 && first[len(first)-1].State == "parked"
+}
+
+// rows reads every row of the ledger, past all daemons.
+func (b *broker) rows(each func(value []byte)) error {
+	ctx, cancel := context.WithTimeout(b.t.Context(), 20*time.Second)
+	defer cancel()
+	kv, err := b.js.KeyValue(ctx, "flexid_ledger")
+	if err != nil {
+		return err
+	}
+	w, err := kv.Watch(ctx, "d.*", jetstream.IgnoreDeletes())
+	if err != nil {
+		return err
+	}
+	defer func() { _ = w.Stop() }()
+	for {
+		select {
+		case u := <-w.Updates():
+			if u == nil { // that was all
+				return nil
+			}
+			each(u.Value())
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 }

@@ -62,6 +62,25 @@ func (p *process) signal(s syscall.Signal) {
 	}
 }
 
+// freeze is SIGSTOP. It returns when every thread stands still: until then a write may still get out.
+func (p *process) freeze() {
+	p.signal(syscall.SIGSTOP)
+	for range 10_000 {
+		running := 0
+		tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", p.cmd.Process.Pid))
+		for _, name := range tasks {
+			stat, _ := os.ReadFile(name)
+			if _, state, ok := strings.Cut(string(stat), ") "); ok && !strings.HasPrefix(state, "T") {
+				running++
+			}
+		}
+		if running == 0 {
+			return
+		}
+	}
+	p.t.Errorf("%s does not stand still", p.name)
+}
+
 // kill is kill -9. It returns when the process is gone.
 func (p *process) kill() {
 	p.once.Do(func() { p.signal(syscall.SIGKILL) })

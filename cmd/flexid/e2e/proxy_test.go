@@ -4,7 +4,10 @@ package e2e
 
 import (
 	"context"
+	"fmt"
 	"net"
+	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -84,6 +87,8 @@ type proxy struct {
 type proxied struct {
 	mu   sync.Mutex
 	sent []byte // the first bytes from the daemon
+
+	here, there string // both ends as the system's table names them
 }
 
 const keepSent = 1 << 20
@@ -109,7 +114,7 @@ func newProxy(t *testing.T, target string) *proxy {
 	small := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
 		var err error
 		ctl := c.Control(func(fd uintptr) {
-			if err = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUF, 32<<10); err == nil {
+			if err = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUF, 8<<10); err == nil {
 				err = syscall.SetsockoptInt(int(fd), syscall.IPPROTO_TCP, syscall.TCP_MAXSEG, 1400)
 			}
 		})
@@ -163,7 +168,7 @@ func (p *proxy) carry(client net.Conn) {
 		case <-ended:
 		}
 	})
-	c := &proxied{}
+	c := &proxied{here: tableAddress(client.LocalAddr()), there: tableAddress(client.RemoteAddr())}
 	back := make(chan struct{})
 	p.wg.Go(func() {
 		defer close(back)
@@ -210,4 +215,32 @@ func (p *proxy) copy(to, from net.Conn, v *valve, see func([]byte)) {
 	}
 	close(pieces)
 	<-written
+}
+
+// handed is how many bytes of a request the daemon has given to its kernel: what the proxy has read, and what waits in the
+// buffers of both ends. What a kernel has will arrive whatever becomes of the process.
+func (p *proxy) handed(t *testing.T, c *proxied) int {
+	t.Helper()
+	table := must(os.ReadFile("/proc/net/tcp"))(t, "reading the table of connections")
+	waiting := 0
+	for line := range strings.Lines(string(table)) {
+		f := strings.Fields(line)
+		if len(f) < 5 {
+			continue
+		}
+		var tx, rx int
+		_, _ = fmt.Sscanf(f[4], "%x:%x", &tx, &rx)
+		switch { // the addresses are hexadecimal, the port after the colon
+		case f[1] == c.here && f[2] == c.there:
+			waiting += rx
+		case f[1] == c.there && f[2] == c.here:
+			waiting += tx
+		}
+	}
+	return len(c.request()) + waiting
+}
+
+// tableAddress is how /proc/net/tcp writes an address of the loopback.
+func tableAddress(a net.Addr) string {
+	return fmt.Sprintf("0100007F:%04X", a.(*net.TCPAddr).Port)
 }

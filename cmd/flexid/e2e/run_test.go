@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -55,58 +56,60 @@ func newRun(t *testing.T, prefix string, documents, daemons int, more map[string
 	return r
 }
 
-// publish types what a person typed first, then publishes the script.
+// publish publishes the script.
 func (r *run) publish() {
 	r.t.Helper()
+	if err := r.publishing(); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// publishing types what a person typed first, then publishes the script. It may run beside the test.
+func (r *run) publishing() error {
 	for _, d := range r.script.documents {
 		if !strings.HasPrefix(d.kind, "typed-") {
 			continue
 		}
 		id := r.erp.Type(d.evidence, d.content)
 		if id == 0 {
-			r.t.Fatalf("%s: the fake did not take what a person typed", d.address())
+			return fmt.Errorf("%s: the fake did not take what a person typed", d.address())
 		}
 		r.typed = append(r.typed, id)
 	}
+	var first []*event
 	for _, d := range r.script.edited {
-		if err := r.broker.publish(d.events[0].msg); err != nil {
-			r.t.Fatalf("publishing: %v", err)
-		}
+		first = append(first, &d.events[0])
 	}
-	for _, e := range r.script.order {
+	for _, e := range slices.Concat(first, r.script.order) {
 		if err := r.broker.publish(e.msg); err != nil {
-			r.t.Fatalf("publishing %s: %v", e.id, err)
+			return fmt.Errorf("publishing %s: %w", e.id, err)
 		}
 	}
-	r.edit()
+	return r.edit()
 }
 
 // edit changes documents by hand once they are confirmed, and then has flexid change the same field.
-func (r *run) edit() {
-	r.t.Helper()
-	open := slices.Clone(r.script.edited)
-	eventually(r.t, 10*time.Minute, "the documents that a person edits are confirmed", func() (bool, string) {
-		if err := r.broker.hear(); err != nil {
-			return false, err.Error()
-		}
-		open = slices.DeleteFunc(open, func(d *document) bool {
-			told := r.broker.told[d.events[0].id]
-			if len(told) == 0 || told[len(told)-1].State != "confirmed" {
-				return false
-			}
-			found := r.erp.Find(d.evidence, d.ext)
-			if len(found) != 1 || !r.erp.Edit(d.evidence, found[0].ID, map[string]any{"cisObj": "rukou"}) {
-				r.t.Errorf("%s: cannot be edited by hand: %d records", d.address(), len(found))
-			}
-			return true
-		})
-		return len(open) == 0, fmt.Sprintf("%d are not", len(open))
-	})
+func (r *run) edit() error {
+	most := time.Now().Add(10 * time.Minute)
 	for _, d := range r.script.edited {
+		for {
+			err := r.broker.hear()
+			if told := r.broker.told[d.events[0].id]; err == nil && len(told) > 0 && told[len(told)-1].State == "confirmed" {
+				break
+			}
+			if time.Now().After(most) || !moment(r.t, 50*time.Millisecond) {
+				return fmt.Errorf("%s, which a person wants to edit, was never confirmed: %w", d.address(), err)
+			}
+		}
+		found := r.erp.Find(d.evidence, d.ext)
+		if len(found) != 1 || !r.erp.Edit(d.evidence, found[0].ID, map[string]any{"cisObj": "rukou"}) {
+			return fmt.Errorf("%s cannot be edited by hand: %d records", d.address(), len(found))
+		}
 		if err := r.broker.publish(d.events[1].msg); err != nil {
-			r.t.Fatalf("publishing: %v", err)
+			return fmt.Errorf("publishing: %w", err)
 		}
 	}
+	return nil
 }
 
 // hand is a person who works at the ERP meanwhile: types other documents, and edits ours in a field that no event carries.
@@ -143,10 +146,10 @@ func (r *run) endPeople() {
 // finish waits until every event has been told and nothing is under way, then checks everything.
 func (r *run) finish(most time.Duration) {
 	r.t.Helper()
-	want := map[string]bool{}
+	want := map[string]*document{}
 	for _, d := range r.script.documents {
 		for _, e := range d.events {
-			want[e.id] = true
+			want[e.id] = d
 		}
 	}
 	eventually(r.t, most, "the end of the run", func() (bool, string) {
@@ -157,19 +160,40 @@ func (r *run) finish(most time.Duration) {
 		if err := r.broker.hear(); err != nil {
 			return false, err.Error()
 		}
-		for id := range r.broker.told {
-			delete(want, id)
+		maps.DeleteFunc(want, func(id string, d *document) bool { return r.broker.heard(d, id) })
+		if text := r.daemons[0].held(); text != "" {
+			r.t.Fatalf("writes wait for a person, though nothing happened that needs one: %s", text)
 		}
 		return len(want) == 0 && r.erp.Pending() == 0, r.unfinished(want)
 	})
+	if slow() {
+		r.readBack()
+	}
 	r.endPeople()
 	c := &check{t: r.t, run: r}
 	c.everything()
 	r.t.Log(c.summary(time.Since(r.begun)))
 }
 
+// readBack waits until everything that was confirmed has been read back: what is wrong is parked by that.
+func (r *run) readBack() {
+	r.t.Helper()
+	eventually(r.t, 5*time.Minute, "everything is read back", func() (bool, string) {
+		owed := 0
+		err := r.broker.rows(func(value []byte) {
+			var row struct {
+				ReadBack time.Time `json:"read_back"`
+			}
+			if json.Unmarshal(value, &row) != nil || !row.ReadBack.IsZero() {
+				owed++
+			}
+		})
+		return err == nil && owed == 0, fmt.Sprintf("%d are owed it (%v)", owed, err)
+	})
+}
+
 // unfinished says where a few of the events stand that nobody has been told about.
-func (r *run) unfinished(events map[string]bool) string {
+func (r *run) unfinished(events map[string]*document) string {
 	some := slices.Sorted(maps.Keys(events))
 	text := fmt.Sprintf("%d of %d events are untold", len(some), r.script.events())
 	rows, err := r.daemons[0].documents()

@@ -22,6 +22,8 @@ type core struct {
 	ledger   *ledger.Ledger
 	engine   *verify.Engine
 	consumer *stream.Consumer
+	inbox    *stream.Consumer
+	client   *flexi.Client
 	who      *identity
 	fail     context.CancelCauseFunc
 }
@@ -44,7 +46,7 @@ func (d *daemon) runCore(ctx context.Context, l *ledger.Ledger, state *ledger.St
 	d.standing.setPhase("running")
 
 	var engine, others sync.WaitGroup
-	var engineErr, intakeErr error
+	var engineErr, intakeErr, inboxErr error
 	engine.Go(func() {
 		engineErr = c.engine.Run(work)
 		fail(errOr(engineErr, "the engine ended by itself"))
@@ -53,6 +55,11 @@ func (d *daemon) runCore(ctx context.Context, l *ledger.Ledger, state *ledger.St
 		intakeErr = c.consumer.Run(run)
 		fail(errOr(intakeErr, "intake ended by itself"))
 	})
+	others.Go(func() {
+		inboxErr = c.inbox.Run(run)
+		fail(errOr(inboxErr, "the inbox ended by itself"))
+	})
+	others.Go(func() { c.openDoor(run, state) })
 	others.Go(func() { c.watchLedger(run) })
 	others.Go(func() { c.watchCompany(run) })
 	others.Go(func() { c.tellReady(run) })
@@ -60,6 +67,7 @@ func (d *daemon) runCore(ctx context.Context, l *ledger.Ledger, state *ledger.St
 	<-run.Done()
 	if ctx.Err() != nil {
 		d.standing.setPhase("stopping")
+		d.notify.say("STOPPING=1")
 	}
 	others.Wait()
 	stopWork()
@@ -68,7 +76,7 @@ func (d *daemon) runCore(ctx context.Context, l *ledger.Ledger, state *ledger.St
 	d.standing.setEngine(nil)
 	d.standing.setIntake(nil)
 	if ctx.Err() != nil {
-		return errors.Join(intakeErr, engineErr)
+		return errors.Join(intakeErr, inboxErr, engineErr)
 	}
 	return context.Cause(run)
 }
@@ -88,6 +96,7 @@ func (d *daemon) newCore(l *ledger.Ledger, state *ledger.StateBucket) (*core, er
 	if err != nil {
 		return nil, err
 	}
+	c.client = client
 	c.who = &identity{erp: erp{Client: client, call: d.metrics.Call}, pins: l, hold: c.holdCompany}
 	c.engine, err = verify.New(verify.Options{
 		ERP: erp{client, d.metrics.Call, c.who}, Ledger: l, State: state, Teller: stream.NewPublisher(d.js, d.streams),
@@ -96,9 +105,8 @@ func (d *daemon) newCore(l *ledger.Ledger, state *ledger.StateBucket) (*core, er
 	if err != nil {
 		return nil, err
 	}
-	c.consumer = stream.NewConsumer(d.js, stream.ConsumerOptions{
-		Options: d.streams, Handler: c.intake(), Drain: d.cfg.DrainTimeout / 4, Now: d.now, Log: d.log,
-	})
+	o := stream.ConsumerOptions{Options: d.streams, Handler: c.intake(), Drain: d.cfg.DrainTimeout / 4, Now: d.now, Log: d.log}
+	c.consumer, c.inbox = stream.NewConsumer(d.js, o), stream.NewInboxConsumer(d.js, o)
 	return c, nil
 }
 
@@ -109,8 +117,8 @@ func (d *daemon) settings() verify.Settings {
 		System: f.System, Company: f.Company,
 		Looks: v.Looks, SettleServerError: v.SettleServerError, SettleNoAnswer: v.SettleNoAnswer, SettleProxy: v.SettleProxy,
 		Sends: v.Sends, LookFirst: v.LookFirst, Overwrite: v.Overwrite,
-		Allow:       func(evidence string, op flexi.Op) bool { return f.Allow.Allowed(evidence, string(op)) },
-		Concurrency: f.Concurrency, Pack: f.Pack, Probe: f.Pause, WriteTimeout: f.WriteTimeout,
+		Allow:    func(evidence string, op flexi.Op) bool { return f.Allow.Allowed(evidence, string(op)) },
+		ReadBack: d.o.ReadBack, Concurrency: f.Concurrency, Pack: f.Pack, Probe: f.Pause, WriteTimeout: f.WriteTimeout,
 		Instance: d.instance, Run: newRun(), Drain: d.cfg.DrainTimeout / 2,
 	}
 }
@@ -145,6 +153,7 @@ func (w *watched) Handle(ctx context.Context, m batch.Message) error {
 func (c *core) gone(err error) {
 	c.d.standing.setNoLedger(api.Trouble{Text: goneText(err), Remedy: waysOut})
 	c.consumer.Pause("the ledger is gone")
+	c.inbox.Pause("the ledger is gone")
 	c.engine.Hold("ledger", goneText(err), waysOut)
 	c.fail(err)
 }
@@ -224,11 +233,24 @@ func (c *core) tellReady(ctx context.Context) {
 		return
 	}
 	c.d.log.Info().Str("company", c.d.cfg.Flexi.Company).Str("ledger", c.ledger.LedgerID()).Msg("ready")
+	c.d.info.Owed = c.owed
 	c.d.readyOnce.Do(func() {
+		c.d.notify.say("READY=1\nSTATUS=running; API at " + c.d.info.HTTP)
 		if c.d.o.Ready != nil {
 			c.d.o.Ready(c.d.info)
 		}
 	})
+}
+
+// owed counts the documents that still have to be read back, or about which something is still to be told.
+func (c *core) owed(ctx context.Context) (n int, err error) {
+	for _, err := range c.ledger.List(ctx, func(r *ledger.Row) bool { return !r.ReadBack.IsZero() || len(r.Untold) > 0 }) {
+		if err != nil {
+			return n, fmt.Errorf("counting documents to be read back: %w", err)
+		}
+		n++
+	}
+	return n, nil
 }
 
 // tripped is the guard of the client: an attempt was about to be sent twice. It was not, and nothing is until a person

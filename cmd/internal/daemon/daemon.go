@@ -29,6 +29,12 @@ type Options struct {
 	Build    api.Build
 	Registry *prometheus.Registry // nil = a new one
 	Ready    func(Info)           // called once, when events are taken and the ledger has been read
+	Notify   Notify               // the service manager, if there is one
+	// ExistingLedger makes a missing ledger a *NoLedgerError instead of making one, for a command that may have been given
+	// the wrong state directory.
+	ExistingLedger bool
+	// ReadBack is how long after its confirmation a document is read back; 0 = the engine's default.
+	ReadBack time.Duration
 	// Dial replaces the dialler to the ERP, for tests and the demo.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 	Now  func() time.Time
@@ -39,9 +45,12 @@ type Options struct {
 type Info struct {
 	HTTP      string // http://host:port
 	Token     string // of its API
+	Webhook   string // http://host:port; "" = off
 	NATS      string // address
 	NATSToken string // of the embedded server
 	StateDir  string
+	// Owed counts the documents that still have to be read back or told about. It reads the whole ledger.
+	Owed func(ctx context.Context) (int, error)
 }
 
 // daemon is one run.
@@ -53,6 +62,8 @@ type daemon struct {
 	metrics *api.Metrics
 	http    *api.Server
 	undo    *undo
+	door    *door
+	notify  *notifier
 	standing
 
 	instance string
@@ -72,10 +83,13 @@ type daemon struct {
 // directory in other hands is a *statedir.HeldError.
 func Run(ctx context.Context, o Options) (err error) {
 	d := newDaemon(o)
+	d.notify.feed()
 	defer func() {
 		d.standing.setPhase("stopping")
+		d.notify.say("STOPPING=1")
 		// Intake had a quarter of the time, the engine half of it.
 		err = errors.Join(err, d.undo.run(d.cfg.DrainTimeout/4))
+		d.notify.close()
 		if err == nil {
 			d.log.Info().Msg("stopped")
 		}
@@ -110,6 +124,8 @@ func newDaemon(o Options) *daemon {
 	if o.Registry == nil {
 		o.Registry = prometheus.NewRegistry()
 	}
+	d.o.Registry = o.Registry
+	d.notify = &notifier{n: o.Notify, log: o.Log, check: d.lookAlive}
 	d.metrics = api.NewMetrics(o.Registry, o.Build, o.Log)
 	d.standing.started = d.now()
 	d.streams = stream.Options{Prefix: d.cfg.NATS.Prefix, Replicas: d.cfg.NATS.Replicas, Log: d.log}
@@ -137,6 +153,9 @@ func (d *daemon) start(ctx context.Context) error {
 		return nil
 	})
 	if err := d.startHTTP(ctx); err != nil {
+		return err
+	}
+	if err := d.startDoor(ctx, d.o.Registry); err != nil {
 		return err
 	}
 	var err error
@@ -211,6 +230,7 @@ func (d *daemon) startEmbedded() (*embedded.Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	d.standing.embedded(s.Broken)
 	d.info.NATS, d.info.NATSToken = s.URL(), s.Token()
 	d.log.Info().Str("address", s.URL()).Str("token_in", file).
 		Str("try", "nats -s "+s.URL()+` --user "$(sed 's/.*"token":"\([^"]*\)".*/\1/' `+file+`)" stream ls`).Msg("embedded NATS")

@@ -24,6 +24,13 @@ func (e *PinError) Error() string {
 		e.Ledger, e.Variable, e.Settings, e.Variable, e.Ledger, e.Settings)
 }
 
+// NoLedgerError is a first start where none was meant to be; see Options.ExistingLedger.
+type NoLedgerError struct{ Prefix string }
+
+func (e *NoLedgerError) Error() string {
+	return "there is no ledger with the prefix " + e.Prefix + " yet"
+}
+
 const waysOut = "bring it back with `flexid restore`, or begin with an empty one by `flexid ledger accept-empty`"
 
 // ledgerPause is between two looks for a ledger that is not there.
@@ -74,7 +81,8 @@ func final(err error) bool {
 	var pin *PinError
 	var contradiction *stream.ContradictionError
 	var unfit *ledger.ConfigError
-	return errors.As(err, &pin) || errors.As(err, &contradiction) || errors.As(err, &unfit) || errors.Is(err, ledger.ErrNewer)
+	var none *NoLedgerError
+	return errors.As(err, &none) || errors.As(err, &pin) || errors.As(err, &contradiction) || errors.As(err, &unfit) || errors.Is(err, ledger.ErrNewer)
 }
 
 // missingLedger: the intake stream names a ledger that is not the one found, or there is none.
@@ -87,6 +95,9 @@ func (d *daemon) tryLedger(ctx context.Context, accepted bool) (*ledger.Ledger, 
 	named, exists, err := stream.PushLedger(ctx, d.js, d.streams)
 	if err != nil {
 		return nil, nil, err
+	}
+	if d.o.ExistingLedger && named == "" {
+		return nil, nil, &NoLedgerError{Prefix: d.cfg.NATS.Prefix}
 	}
 	o := ledger.Options{Prefix: d.cfg.NATS.Prefix, Company: d.cfg.Flexi.Company, System: d.cfg.Flexi.System, Replicas: d.cfg.NATS.Replicas,
 		Now: d.now, Log: d.log, Create: accepted || !exists || named == ""}

@@ -16,7 +16,8 @@ type standing struct {
 	phase     string
 	address   string      // of NATS
 	connected func() bool // nil before the first connection
-	ledger    string      // its id
+	broken    func() (why, remedy string)
+	ledger    string // its id
 	noLedger  *api.Trouble
 	intake    *api.Trouble
 	engine    *verify.Engine
@@ -28,9 +29,12 @@ func (s *standing) set(change func()) {
 	change()
 }
 
-func (s *standing) setPhase(p string)           { s.set(func() { s.phase = p }) }
-func (s *standing) reach(address string)        { s.set(func() { s.address = address }) }
-func (s *standing) connection(is func() bool)   { s.set(func() { s.connected = is }) }
+func (s *standing) setPhase(p string)         { s.set(func() { s.phase = p }) }
+func (s *standing) reach(address string)      { s.set(func() { s.address = address }) }
+func (s *standing) connection(is func() bool) { s.set(func() { s.connected = is }) }
+func (s *standing) embedded(broken func() (why, remedy string)) {
+	s.set(func() { s.broken = broken })
+}
 func (s *standing) setLedger(id string)         { s.set(func() { s.ledger, s.noLedger = id, nil }) }
 func (s *standing) setNoLedger(t api.Trouble)   { s.set(func() { s.noLedger = &t }) }
 func (s *standing) setIntake(t *api.Trouble)    { s.set(func() { s.intake = t }) }
@@ -59,6 +63,11 @@ func (s *standing) troubles() []api.Trouble {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var all []api.Trouble
+	if s.broken != nil {
+		if why, remedy := s.broken(); why != "" {
+			all = append(all, api.Trouble{Text: "NATS cannot write: " + why, Remedy: remedy})
+		}
+	}
 	switch {
 	case s.connected == nil:
 		return []api.Trouble{{Text: s.phase, Remedy: "see that the NATS server runs, and check FLEXID_NATS_URL and the login"}}

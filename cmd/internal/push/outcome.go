@@ -25,8 +25,6 @@ const (
 	numOutcomes
 )
 
-var _ = [1]struct{}{}[numOutcomes-10] // a new outcome needs a name below
-
 // String gives the word.
 func (o Outcome) String() string {
 	return [...]string{"unsent", "waiting", "confirmed", "adopted", "repeated", "superseded", "rejected", "conflict", "maybe", "dropped"}[o]

@@ -124,16 +124,12 @@ func (s *Spool) Counts() (c Counts, open int) {
 }
 
 func (s *Spool) record(i int) (rec record, err error) {
-	_, err = binary.Decode(s.bytes(i, &err), binary.LittleEndian, &rec)
-	return rec, err
-}
-
-func (s *Spool) bytes(i int, err *error) []byte {
 	raw := make([]byte, recordSize)
-	if _, *err = s.index.ReadAt(raw, int64(i)*recordSize); *err != nil {
-		*err = fmt.Errorf("reading the spool: %w", *err)
+	if _, err := s.index.ReadAt(raw, int64(i)*recordSize); err != nil {
+		return rec, fmt.Errorf("reading the spool: %w", err)
 	}
-	return raw
+	_, err = binary.Decode(raw, binary.LittleEndian, &rec)
+	return rec, err
 }
 
 // Entry reads event i, counted from 0.
@@ -203,9 +199,11 @@ func (s *Spool) Set(i int, r Result) (news bool, err error) {
 	if _, err := s.words.WriteAt(raw, s.wordsAt); err != nil {
 		return false, fmt.Errorf("spooling a result (TMPDIR says where): %w", err)
 	}
+	// The same state told again is no news, or an event that waits would be waited for without end.
+	news = rec.Outcome != o || rec.Over != over
 	rec.Words, rec.Length = s.wordsAt, uint32(len(raw))
 	s.wordsAt += int64(len(raw))
-	return true, s.change(i, rec, o, over)
+	return news, s.change(i, rec, o, over)
 }
 
 func (s *Spool) change(i int, rec record, o Outcome, over bool) error {

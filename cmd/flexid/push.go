@@ -1,0 +1,155 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"strings"
+	"time"
+
+	"flexid/batch"
+	"flexid/batch/read"
+	"flexid/cmd/internal/push"
+	"flexid/config"
+
+	"github.com/rs/zerolog"
+	"github.com/spf13/cobra"
+)
+
+// Exit codes of what a batch came to.
+const (
+	exitRejected = 4
+	exitUnknown  = 5
+)
+
+// pushFlags are the flags of push.
+type pushFlags struct {
+	evidence, format string
+	check, all       bool
+	quiet            bool
+	newLedger, alone bool
+	wait             time.Duration
+}
+
+func (p *program) push() *cobra.Command {
+	var fl pushFlags
+	c := &cobra.Command{
+		Use: "push FILE…", Short: "documents from files, with progress and a report",
+		Long: "Put the documents of files into Flexi: NDJSON, a JSON list or object, a winstrom envelope; - is standard input,\n" +
+			"a folder stands for the *.json, *.ndjson and *.jsonl in it. All of the input is checked before anything is sent.\n" +
+			"The same file again writes nothing. Without a running daemon, push works alone on the daemon's state directory.\n\n" +
+			"Exit: 0 all is in Flexi, 4 some were rejected or differ, 5 of some it is not known, 75 some still wait, 1 faults in the\n" +
+			"input (nothing was sent), 3 no documents. Ctrl-C stops the publishing and reports, a second one leaves at once;\n" +
+			"nothing is lost either way: push the same files again.",
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usagef("usage: %s", c.UseLine())
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, args []string) error { return p.pushFiles(c.Context(), args, fl) },
+	}
+	f := c.Flags()
+	f.StringVar(&fl.evidence, "evidence", "", "evidence of documents that stand in the files without an event around them")
+	f.StringVar(&fl.format, "format", "", "ndjson or json (default: by name and content)")
+	f.BoolVar(&fl.check, "check", false, "check the files and stop")
+	f.BoolVar(&fl.all, "all", false, "list every document in the table, not only those that need somebody")
+	f.BoolVar(&fl.quiet, "quiet", false, "no progress")
+	f.DurationVar(&fl.wait, "wait", 30*time.Minute, "how long to wait while nothing happens; 0 = publish and leave")
+	f.BoolVar(&fl.newLedger, "new-ledger", false, "alone: begin a ledger where there is none yet")
+	f.BoolVar(&fl.alone, "alone", false, "with an external NATS: be the daemon where none answers")
+	return c
+}
+
+func (p *program) pushFiles(ctx context.Context, args []string, fl pushFlags) error {
+	if fl.format != "" && fl.format != read.NDJSON && fl.format != read.JSON {
+		return usagef("--format %s: one of ndjson, json", fl.format)
+	}
+	if fl.wait < 0 {
+		return usagef("--wait may not be negative")
+	}
+	files, err := push.Expand(args)
+	if err != nil {
+		return usagef("%w", err)
+	}
+	s, err := p.pushSettings()
+	if err != nil && !fl.check {
+		return err
+	}
+	spool, err := push.NewSpool("")
+	if err != nil {
+		return err
+	}
+	defer spool.Close()
+	if err := p.pushCheck(files, fl, s.Config, spool); err != nil || fl.check {
+		return err
+	}
+	run := strings.ToLower(rand.Text()[:12])
+	if err := p.pushRun(ctx, run, fl, s, spool); err != nil {
+		return err
+	}
+	return p.pushReport(run, fl, spool)
+}
+
+// pushCheck is the first pass. Without a document there is nothing to do: exit 3.
+func (p *program) pushCheck(files []string, fl pushFlags, cfg config.Config, spool *push.Spool) error {
+	pr := p.printer("file", "line", "evidence", "key", "problem")
+	report := p.faultPrinter(pr)
+	faults, err := push.Check(push.Input{
+		Files: files, Stdin: p.in, Format: fl.format, Evidence: fl.evidence,
+		Decoder: batch.Decoder{Prefix: cfg.NATS.Prefix, System: cfg.Flexi.System},
+	}, spool, report)
+	switch {
+	case err != nil:
+		return err
+	case faults > 0:
+		p.say("%d faults, %d documents without one; nothing was sent", faults, spool.Len())
+		return cmp.Or(pr.end(), error(&exitError{code: exitFailed}))
+	case spool.Len() == 0:
+		p.say("no documents in %d files", len(files))
+		return &exitError{code: exitNothing}
+	case fl.check:
+		p.say("%d documents in %d files, no faults", spool.Len(), len(files))
+	}
+	return nil
+}
+
+// pushRun is the second pass: from here on events leave.
+func (p *program) pushRun(ctx context.Context, run string, fl pushFlags, s pushSettings, spool *push.Spool) error {
+	log := p.logger(quieter(s.Config.Log))
+	t, err := p.pushTarget(ctx, s, fl, log)
+	if err != nil {
+		return err
+	}
+	progress := p.startProgress(spool, fl.quiet)
+	err = t.whileAlive(ctx, func(ctx context.Context) error {
+		return push.Run(ctx, push.Options{Spool: spool, Run: run, JS: t.js, Stream: t.streams, Daemon: t.daemon, Wait: fl.wait, Owed: t.owed,
+			Trouble: progress.trouble, Log: log})
+	})
+	progress.stop()
+	if ctx.Err() != nil {
+		p.say("stopped; what was published goes on with the daemon, the rest is not sent")
+		if errors.Is(err, context.Cause(ctx)) {
+			err = nil
+		}
+	}
+	if stopped := t.close(); err != nil {
+		err = errors.Join(err, stopped)
+	} else if stopped != nil {
+		p.say("warning: %v", stopped) // what is in flight is looked up by the next start
+	}
+	if err != nil {
+		// What happened is reported all the same: events may have left. The error counts more than the report's code.
+		_ = p.pushReport(run, fl, spool)
+	}
+	return err
+}
+
+// quieter: what the daemon says of a good day would stand between the lines of a command.
+func quieter(l config.Log) config.Log {
+	if l.Level == zerolog.LevelInfoValue {
+		l.Level = zerolog.LevelWarnValue
+	}
+	return l
+}

@@ -1,0 +1,170 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"flexid/batch"
+	"flexid/batch/stream"
+	"flexid/cmd/internal/api"
+	"flexid/config"
+	"flexid/flexi"
+	"flexid/verify"
+	"flexid/verify/ledger"
+	"flexid/webhook"
+	"flexid/webhook/changes"
+)
+
+// door is the webhook listener and what stands behind it. It is up before NATS is, answering 503: a sender whose
+// connection is refused learns less from it than one that is told when to come again.
+type door struct {
+	cfg     config.Config
+	decoder batch.Decoder
+	streams stream.Options
+	server  *webhook.Server
+
+	inbox  atomic.Pointer[stream.Inbox]  // nil until the ledger was opened: before, it may be another company's
+	ledger atomic.Pointer[ledger.Ledger] // of the running core
+	reader atomic.Pointer[changes.Reader]
+	cursor prometheus.Gauge
+}
+
+// SourceSettings turns the settings of a source into what the listener takes.
+func SourceSettings(s config.Source) webhook.Source {
+	return webhook.Source{
+		Kind: s.Kind, Secret: s.Secret.Reveal(), PreviousSecret: s.PreviousSecret.Reveal(),
+		Networks: s.Networks, MaxBytes: int64(s.MaxBytes), Rate: s.Rate, Tolerance: s.Tolerance,
+	}
+}
+
+// startDoor starts the listener, or nothing where none is set.
+func (d *daemon) startDoor(ctx context.Context, reg prometheus.Registerer) error {
+	w := d.cfg.Webhook
+	d.door = &door{cfg: d.cfg, streams: d.streams, decoder: batch.Decoder{Prefix: d.cfg.NATS.Prefix, System: d.cfg.Flexi.System},
+		cursor: prometheus.NewGauge(prometheus.GaugeOpts{Name: "flexid_changes_cursor_version", Help: "Changes of Flexi below this version have been read."})}
+	if w.Addr == "" {
+		return nil
+	}
+	sources := map[string]webhook.Source{}
+	for name, s := range w.Source {
+		if s.MappingFile != "" {
+			return &SettingError{variable(name, "MAPPING_FILE"), errors.New("is not supported by this version")}
+		}
+		sources[name] = SourceSettings(s)
+		if len(s.Secret.Reveal()) < 16 {
+			d.log.Warn().Str("source", name).Msg(variable(name, "SECRET") + " is short: a secret of 24 or more random characters cannot be guessed")
+		}
+	}
+	s, err := webhook.New(webhook.Options{
+		Addr: w.Addr, Sources: sources, Sink: d.door, Reader: d.door, Waiter: d.door, Wake: d.door.wake,
+		Proxies: d.cfg.HTTP.TrustedProxies, Registry: reg, Now: d.o.Now, Log: d.log,
+	})
+	if err != nil {
+		return doorError(err)
+	}
+	if d.door.hasChanges() {
+		if err := reg.Register(d.door.cursor); err != nil {
+			return fmt.Errorf("registering metrics: %w", err)
+		}
+	}
+	if err := s.Start(ctx); err != nil {
+		return err
+	}
+	d.undo.push("webhook listener", s.Stop)
+	d.door.server = s
+	d.info.Webhook = "http://" + s.Addr()
+	d.log.Info().Str("address", d.info.Webhook).Strs("sources", w.Sources).Msg("webhook deliveries")
+	return nil
+}
+
+// doorError names the variable of a setting that cannot be used.
+func doorError(err error) error {
+	var source *webhook.SourceError
+	var setting *webhook.SettingError
+	if errors.As(err, &source) && errors.As(err, &setting) {
+		return &SettingError{variable(source.Source, setting.Name), setting.Err}
+	}
+	return err
+}
+
+func variable(source, name string) string {
+	return config.Prefix + "WEBHOOK_" + strings.ToUpper(strings.ReplaceAll(source, "-", "_")) + "_" + name
+}
+
+// Store stores a delivery, once there is something to store it in.
+func (o *door) Store(ctx context.Context, source, id string, header map[string][]string, body []byte) (fresh, same bool, err error) {
+	inbox := o.inbox.Load()
+	if inbox == nil {
+		return false, false, errors.New("NATS and the ledger are not there yet")
+	}
+	return inbox.Store(ctx, source, id, header, body)
+}
+
+// Read decodes a delivery as it will be decoded when it comes out of the inbox.
+func (o *door) Read(x *webhook.Delivery) (webhook.Document, error) {
+	e := o.decoder.Decode(batch.Message{Subject: o.streams.InboxSubject(x.Source, x.ID), Header: x.Header(), Data: x.Body})
+	if e.Problem != "" {
+		return webhook.Document{}, errors.New(e.Problem)
+	}
+	a := verify.Address{Evidence: e.Evidence, Source: e.Source, Key: e.Key}
+	return webhook.Document{
+		Evidence: e.Evidence, Source: e.Source, Key: e.Key, EventID: e.EventID,
+		Address: a.String(), Path: "/api/v1/documents/" + api.Path(a),
+	}, nil
+}
+
+// hasChanges says that a source wakes the reader of changes.
+func (o *door) hasChanges() bool {
+	for _, s := range o.cfg.Webhook.Source {
+		if s.Kind == "flexi" {
+			return o.cfg.Webhook.Addr != ""
+		}
+	}
+	return false
+}
+
+func (o *door) wake(string) {
+	if r := o.reader.Load(); r != nil {
+		r.Wake()
+	}
+	// Without a core the log is read when one begins.
+}
+
+// openDoor lets deliveries in and reads Flexi's changes, until ctx ends. Deliveries go on being stored after that.
+func (c *core) openDoor(ctx context.Context, state *ledger.StateBucket) {
+	o := c.d.door
+	o.inbox.CompareAndSwap(nil, stream.NewInbox(c.d.js, c.d.streams))
+	o.ledger.Store(c.ledger)
+	defer o.ledger.Store(nil)
+	if !o.hasChanges() {
+		<-ctx.Done()
+		return
+	}
+	reader := changes.New(changes.Options{
+		Feed: erp{c.client, c.d.metrics.Call, c.who}, Store: state, Teller: stream.NewPublisher(c.d.js, c.d.streams), Fell: c.fell,
+		Read: func(next int64) { o.cursor.Set(float64(next)) }, Now: c.d.now, Log: c.d.log,
+	})
+	o.reader.Store(reader)
+	defer o.reader.Store(nil)
+	reader.Run(ctx)
+}
+
+// fell stops the writes as the engine does when a look notices the same.
+func (c *core) fell(known, now int64) {
+	c.engine.Hold("restored", fmt.Sprintf("Flexi's version of all changes fell from %d to %d: it was restored from a backup", known, now),
+		"check what is missing in Flexi, then `flexid company accept --restored`")
+}
+
+// Changes checks the company, counts and asks: the log of another company under the same name is not ours.
+func (e erp) Changes(ctx context.Context, start int64, limit int) (flexi.Changes, error) {
+	if err := e.who.ensure(ctx); err != nil {
+		return flexi.Changes{}, err
+	}
+	e.call("read")
+	return e.Client.Changes(ctx, start, limit)
+}

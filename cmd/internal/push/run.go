@@ -1,0 +1,245 @@
+package push
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/rs/zerolog"
+
+	"flexid/batch/stream"
+)
+
+// Options of Run. Daemon, Owed, Trouble, Log and Now may be left out; everything else is required.
+type Options struct {
+	Spool  *Spool // checked and flushed
+	Run    string // names this run; never used twice
+	JS     jetstream.JetStream
+	Stream stream.Options
+	Daemon Daemon // nil = stragglers are not asked about
+
+	// Wait is how long no news are waited for before Run gives up; the daemon goes on without it. 0 = publish only.
+	Wait time.Duration
+	// Owed counts the documents that still have to be read back, where the daemon ends with this run; nil = it goes on.
+	Owed    func(ctx context.Context) (int, error)
+	Trouble func(text string) // why nothing is published right now, "" = it goes on
+	Log     zerolog.Logger
+	Now     func() time.Time
+}
+
+// runner is one Run.
+type runner struct {
+	o     Options
+	next  int    // whom askSome asks next
+	begun uint64 // last sequence of flexi.done's stream when the listening began
+
+	heardTo atomic.Uint64 // sequence of the last message heard
+
+	news  chan struct{} // full while something has changed
+	mu    sync.Mutex
+	fault error // of noting, which no caller can be told
+}
+
+// askAfter is how long no news come before stragglers are asked about.
+const askAfter = 15 * time.Second
+
+// Run publishes all events and waits for what becomes of them. The result stands in the spool, whatever the error: when
+// ctx ends nothing more is published, what is known is gathered and the cause of ctx comes back. Waiting in vain is no
+// error. Errors: *stream.UnavailableError with Denied, a spool that cannot be read or written.
+func Run(ctx context.Context, o Options) error {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Trouble == nil {
+		o.Trouble = func(string) {}
+	}
+	r := &runner{o: o, news: make(chan struct{}, 1)}
+	stop, err := r.listen(ctx)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	err = r.publish(ctx)
+	if err == nil && o.Wait > 0 {
+		err = r.wait(ctx)
+	}
+	if err == nil && o.Wait > 0 && o.Owed != nil {
+		err = r.settle(ctx)
+	}
+	r.catchUp(ctx)
+	return errors.Join(err, r.gather(ctx), r.failed())
+}
+
+// publish sends what is in the spool in its order.
+func (r *runner) publish(ctx context.Context) error {
+	publisher := stream.NewPublisher(r.o.JS, r.o.Stream)
+	for i := range r.o.Spool.Len() {
+		e, err := r.o.Spool.Entry(i)
+		if err != nil {
+			return err
+		}
+		header := map[string][]string{"Flexid-Op": {e.Op}, "Nats-Msg-Id": {eventID(r.o.Run, i)}}
+		if e.Version != "" {
+			header["Flexid-Version"] = []string{e.Version}
+		}
+		err = r.insist(ctx, func(ctx context.Context) error {
+			_, err := publisher.Push(ctx, e.Evidence, e.Key, header, e.Body)
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("%s:%d: %w", e.File, e.Line, err)
+		}
+		if err := r.o.Spool.Published(i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// insist repeats a publish until it is acknowledged: one that was not may be in the stream all the same, and going on with
+// the next would let a later one overtake it.
+func (r *runner) insist(ctx context.Context, publish func(context.Context) error) error {
+	const least, most = 200 * time.Millisecond, 5 * time.Second
+	for pause := least; ; pause = min(2*pause, most) {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		err := publish(ctx)
+		var full *stream.FullError
+		switch {
+		case err == nil:
+			if pause > least {
+				r.o.Trouble("")
+			}
+			return nil
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case hopeless(err):
+			return err
+		case errors.As(err, &full):
+			r.o.Trouble("the stream is full; waiting until the daemon has taken some of it")
+		default:
+			r.o.Trouble(err.Error())
+		}
+		sleep(ctx, pause)
+	}
+}
+
+// hopeless errors are the same at every try.
+func hopeless(err error) bool {
+	var away *stream.UnavailableError
+	var full *stream.FullError
+	var answer *jetstream.APIError
+	switch {
+	case errors.As(err, &full):
+		return false
+	case errors.As(err, &away):
+		return away.Denied
+	case errors.As(err, &answer):
+		return answer.Code == 400 // the request does not suit the stream
+	}
+	return errors.Is(err, nats.ErrConnectionClosed) || errors.Is(err, nats.ErrMaxPayload)
+}
+
+// wait returns when every event is over, or when no news have come for Wait.
+func (r *runner) wait(ctx context.Context) error {
+	heard := r.o.Now()
+	tick := time.NewTicker(min(askAfter, max(r.o.Wait/4, time.Millisecond)))
+	defer tick.Stop()
+	for {
+		if _, open := r.o.Spool.Counts(); open == 0 {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-r.news:
+			heard = r.o.Now()
+			tick.Reset(min(askAfter, max(r.o.Wait/4, time.Millisecond)))
+		case <-tick.C:
+			if r.o.Now().Sub(heard) >= r.o.Wait {
+				return nil
+			}
+			if err := r.askSome(ctx, asked); err != nil && ctx.Err() == nil {
+				r.o.Log.Debug().Err(err).Msg("stragglers cannot be asked about")
+			}
+		}
+		if err := r.failed(); err != nil {
+			return err
+		}
+	}
+}
+
+// settle waits until everything confirmed was read back: Flexi silently drops what our user may not write, and nobody would
+// look after this process is gone. It gives up when the number stands still for Wait; the next daemon goes on with the rest.
+func (r *runner) settle(ctx context.Context) error {
+	const pause = 500 * time.Millisecond
+	least, moved := -1, r.o.Now()
+	for {
+		owed, err := r.o.Owed(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case err == nil && owed == 0:
+			r.o.Trouble("")
+			return r.failed()
+		case err == nil && (least < 0 || owed < least):
+			least, moved = owed, r.o.Now()
+		case r.o.Now().Sub(moved) >= r.o.Wait:
+			r.o.Log.Warn().Int("documents", least).Msg("confirmed documents could not be read back; the next start does it")
+			return nil
+		}
+		r.o.Trouble(fmt.Sprintf("%d documents are read back", max(owed, 0)))
+		sleep(ctx, pause)
+	}
+}
+
+// gather asks once more about what is not over, for the report. It works after ctx has ended, within a limit of its own.
+func (r *runner) gather(ctx context.Context) error {
+	if _, open := r.o.Spool.Counts(); open == 0 || r.o.Wait == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*callTimeout)
+	defer cancel()
+	r.next = 0
+	if err := errors.Join(r.askMaybes(ctx), r.askSome(ctx, asked)); err != nil {
+		// The report then says "waiting" where it might say more.
+		r.o.Log.Warn().Err(err).Msg("the daemon cannot be asked what became of the rest")
+	}
+	return nil
+}
+
+func (r *runner) note(i int, result Result) {
+	news, err := r.o.Spool.Set(i, result)
+	if err != nil {
+		r.mu.Lock()
+		r.fault = err
+		r.mu.Unlock()
+	}
+	if news || err != nil {
+		select {
+		case r.news <- struct{}{}:
+		default: // it is full: whoever reads it looks at everything
+		}
+	}
+}
+
+func (r *runner) failed() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.fault
+}
+
+func sleep(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}

@@ -1,0 +1,126 @@
+package verify
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"flexid/flexi"
+)
+
+// control is a record that an unfiltered page of one showed; a look that does not bring it back along is no look, because
+// lost rights or a stale copy would show "absent" as well.
+type control struct {
+	id    string
+	empty bool // the page showed that the evidence has no record
+	at    time.Time
+	top   string // highest Flexi id seen
+}
+
+// control is at most a minute old; an empty evidence is asked about each time.
+func (l *looker) control(ctx context.Context, evidence string) (control, error) {
+	l.mu.Lock()
+	c, ok := l.controls[evidence]
+	l.mu.Unlock()
+	if ok && !c.empty && l.now().Sub(c.at) < 50*time.Second {
+		return c, nil
+	}
+	l.called("lookup")
+	page, err := l.erp.List(ctx, flexi.Query{
+		Evidence: evidence, Fields: []string{"id", "external-ids"}, Limit: 1, Order: "id@D", Lookup: true, GlobalVersion: true,
+	})
+	if err != nil {
+		l.report(evidence, err)
+		return control{}, err
+	}
+	c = control{at: l.now(), empty: len(page.Records) == 0, top: c.top}
+	if !c.empty {
+		c.id = page.Records[0].ID()
+		l.fence.saw(evidence, page.Records[0])
+		c.top = higher(c.top, c.id)
+	} else if page.RowCount > 0 {
+		return control{}, fmt.Errorf("an empty page where Flexi counts %d", page.RowCount)
+	}
+	l.fence.version(page.GlobalVersion)
+	l.report(evidence, nil)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.controls[evidence] = c
+	if !c.empty {
+		l.had[evidence] = true
+		delete(l.bare, evidence)
+		return c, nil
+	}
+	if !l.had[evidence] {
+		return c, nil
+	}
+	since, ok := l.bare[evidence]
+	if !ok {
+		since = c.at
+		l.bare[evidence] = since
+	}
+	if c.at.Sub(since) < l.distrust {
+		return control{}, fmt.Errorf("%s shows no record at all, though it had some: rights lost? believed only after %s", evidence, l.distrust)
+	}
+	return c, nil
+}
+
+// witnesses are asked for along with a look while nothing is known of the evidence's fence: records of ours from before
+// this start. In a quiet evidence nobody else would settle that question.
+func (l *looker) witnesses(evidence string) (parts []flexi.Filter) {
+	if l.fence.of(evidence) != fenceUnknown {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, id := range l.sent[evidence] {
+		parts = append(parts, flexi.IDEq(id))
+	}
+	return parts
+}
+
+// mostWitnesses: some may have been adopted or deleted since.
+const mostWitnesses = 5
+
+// knows takes note that the evidence has a record of ours, and of its id if we made it.
+func (l *looker) knows(evidence, sent string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.had[evidence] = true
+	if ids := l.sent[evidence]; sent != "" && !slices.Contains(ids, sent) {
+		ids = append(ids, sent)
+		l.sent[evidence] = ids[max(0, len(ids)-mostWitnesses):]
+	}
+}
+
+// gone says that we deleted a record, so that none at all is no surprise.
+
+func (l *looker) gone(evidence string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.had, evidence)
+	delete(l.bare, evidence)
+}
+
+// doubtful: an evidence that had records shows none.
+func (l *looker) doubtful(evidence string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_, bare := l.bare[evidence]
+	return bare
+}
+
+func (l *looker) forget(evidence string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c := l.controls[evidence]
+	l.controls[evidence] = control{top: c.top, empty: true}
+}
+
+// top is the highest Flexi id of the evidence that a page showed, "" if none.
+func (l *looker) top(evidence string) string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.controls[evidence].top
+}

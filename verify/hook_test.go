@@ -1,0 +1,69 @@
+package verify_test
+
+import (
+	"context"
+	"sync/atomic"
+
+	"flexid/verify"
+	"flexid/verify/ledger"
+)
+
+// hook is a ledger whose calls a test may disturb; a nil function leaves the call alone.
+type hook struct {
+	verify.Ledger
+	get    func(ctx context.Context, id ledger.ID) (ledger.Row, error)
+	claim  func(ctx context.Context, rows []*ledger.Row) []error
+	settle func(ctx context.Context, rows []*ledger.Row) []error
+	watch  func(ctx context.Context) (<-chan ledger.Change, error)
+	holder func(ctx context.Context, evidence, number string) (ledger.ID, bool, error)
+	free   func(ctx context.Context, evidence, number string, owner ledger.ID) error
+	gets   atomic.Int64
+}
+
+// under puts the hook between engine and ledger.
+func (h *hook) under(b *bench) {
+	b.wrap = func(l verify.Ledger) verify.Ledger { h.Ledger = l; return h }
+}
+
+func (h *hook) Get(ctx context.Context, id ledger.ID) (ledger.Row, error) {
+	h.gets.Add(1)
+	if h.get != nil {
+		return h.get(ctx, id)
+	}
+	return h.Ledger.Get(ctx, id)
+}
+
+func (h *hook) Claim(ctx context.Context, rows []*ledger.Row) []error {
+	if h.claim != nil {
+		return h.claim(ctx, rows)
+	}
+	return h.Ledger.Claim(ctx, rows)
+}
+
+func (h *hook) Settle(ctx context.Context, rows []*ledger.Row) []error {
+	if h.settle != nil {
+		return h.settle(ctx, rows)
+	}
+	return h.Ledger.Settle(ctx, rows)
+}
+
+func (h *hook) Watch(ctx context.Context) (<-chan ledger.Change, error) {
+	if h.watch != nil {
+		return h.watch(ctx)
+	}
+	return h.Ledger.Watch(ctx)
+}
+
+func (h *hook) HolderOf(ctx context.Context, evidence, number string) (ledger.ID, bool, error) {
+	if h.holder != nil {
+		return h.holder(ctx, evidence, number)
+	}
+	return h.Ledger.HolderOf(ctx, evidence, number)
+}
+
+func (h *hook) FreeNumber(ctx context.Context, evidence, number string, owner ledger.ID) error {
+	if h.free != nil {
+		return h.free(ctx, evidence, number, owner)
+	}
+	return h.Ledger.FreeNumber(ctx, evidence, number, owner)
+}

@@ -167,7 +167,7 @@ func (c *check) resends(d *document) {
 		}
 		before := all[i-1]
 		settle, gap := c.run.pace.settle(before.Fault), w.Time.Sub(before.Time)
-		if c.exempt(all, i-1, w) {
+		if c.exempt(all, i-1, w) || before.refused() {
 			continue
 		}
 		if gap < settle {
@@ -183,6 +183,10 @@ func (c *check) resends(d *document) {
 		c.t.Errorf("%s (%s): sent %d times, and %d times while our role was stale; want %d", d.address(), d.kind, n, len(all)-n, want)
 	}
 }
+
+// refused is a write that met our stale role before the fault that was drawn for it: the fake answered 400 at once, and the
+// books show that nothing came of it later either. Sending it again is what a refusal asks for.
+func (w written) refused() bool { return w.Status == 400 && !w.Committed }
 
 // listed is the requests of one document, for a failure.
 func listed(all []written) (text string) {

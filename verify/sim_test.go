@@ -19,7 +19,7 @@ import (
 func TestSimulation(t *testing.T) {
 	seeds := 6
 	if os.Getenv("FLEXID_SLOW") != "" {
-		seeds = 40
+		seeds = 30
 	}
 	first := 1
 	if s := os.Getenv("FLEXID_SEED"); s != "" {

@@ -1,0 +1,166 @@
+package sidebyside
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"flexid/flexi"
+)
+
+// The load of the scenarios. Calls come one every 100 ms and do not wait for each other, as from a queue.
+const (
+	calls    = 1000
+	every    = 100 * time.Millisecond
+	patience = 10 * time.Minute // of one call
+	herd     = 200
+	window   = 50 * time.Millisecond
+)
+
+// caller makes a call with everything under it; end gives up what it holds.
+type caller func(dial dialer) (c call, end func())
+
+func (p peer) caller() caller {
+	return func(dial dialer) (call, func()) {
+		client, end := transport(dial)
+		return p.over(client), end
+	}
+}
+
+// reader is flexid's reads. The body is flexid's own question, so the one that is handed in is not used.
+func reader(t *testing.T, seed uint64) caller {
+	return func(dial dialer) (call, func()) {
+		var mu sync.Mutex
+		rnd := rand.New(rand.NewPCG(seed, 1))
+		c, err := flexi.New(flexi.Options{
+			URL: "http://flexi.test:5434", Company: "firma", User: "flexid", Password: "secret", Dial: dial, Log: zerolog.Nop(),
+			Rand: func() float64 { mu.Lock(); defer mu.Unlock(); return rnd.Float64() },
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return func(ctx context.Context, url string, _ []byte) error {
+			var n int
+			if _, err := fmt.Sscanf(url, "http://flexi.test:5434/c/firma/call-%d.json", &n); err != nil {
+				return err
+			}
+			_, err := c.List(ctx, flexi.Query{Evidence: fmt.Sprintf("call-%d", n), Fields: []string{"id"}, Limit: 1})
+			return err
+		}, func() {}
+	}
+}
+
+// run makes n calls, apart by gap, and returns what arrived and how many calls succeeded.
+func run(t *testing.T, c caller, s script, n int, gap time.Duration) (seen []arrival, ok int) {
+	synctest.Test(t, func(t *testing.T) {
+		server := serve(t, s)
+		defer server.stop()
+		do, end := c(server.dial)
+		defer end()
+		var wg sync.WaitGroup
+		var good atomic.Int64
+		for i := range n {
+			wg.Go(func() {
+				ctx, cancel := context.WithTimeout(t.Context(), patience)
+				defer cancel()
+				if do(ctx, address(i), []byte(`{}`)) == nil {
+					good.Add(1)
+				}
+			})
+			if gap > 0 {
+				after(gap)
+			}
+		}
+		wg.Wait()
+		seen, ok = server.arrivals(), int(good.Load())
+	})
+	return seen, ok
+}
+
+// amplification is requests by calls; ok is the part of the calls that succeeded, since a layer that gives up at once
+// amplifies nothing either.
+func amplification(t *testing.T, c caller, s script) (a, ok float64) {
+	seen, good := run(t, c, s, calls, every)
+	return float64(len(seen)) / calls, float64(good) / calls
+}
+
+// The scripts of the first three columns.
+func twice503(_, n int) reply {
+	if n <= 2 {
+		return reply{status: http.StatusServiceUnavailable}
+	}
+	return reply{}
+}
+
+func always500(_, _ int) reply { return reply{status: http.StatusInternalServerError} }
+
+func half500(call, n int) reply {
+	if rand.NewPCG(uint64(call), uint64(n)).Uint64()&1 == 0 {
+		return reply{status: http.StatusInternalServerError}
+	}
+	return reply{}
+}
+
+// stampede is what 200 callers do after they were refused together.
+type stampede struct {
+	back  int // requests after the refusals
+	peak  int // most of them within 50 ms
+	early int // of them sooner than asked
+}
+
+const asked = 2 * time.Second
+
+func stampedeOf(t *testing.T, c caller) stampede {
+	seen, _ := run(t, c, func(_, n int) reply {
+		if n == 1 {
+			return reply{status: http.StatusTooManyRequests, retryAfter: "2"}
+		}
+		return reply{}
+	}, herd, 0)
+	return judge(seen)
+}
+
+// judge reads a log in which the first request of every call was refused.
+func judge(seen []arrival) stampede {
+	var out stampede
+	refused := make(map[int]time.Time)
+	var back []time.Time
+	for _, a := range seen {
+		if a.n == 1 {
+			refused[a.call] = a.at
+			continue
+		}
+		back = append(back, a.at)
+		if a.at.Sub(refused[a.call]) < asked {
+			out.early++
+		}
+	}
+	slices.SortFunc(back, func(a, b time.Time) int { return cmp.Compare(a.UnixNano(), b.UnixNano()) })
+	out.back = len(back)
+	from := 0
+	for to := range back {
+		for back[to].Sub(back[from]) >= window {
+			from++
+		}
+		out.peak = max(out.peak, to-from+1)
+	}
+	return out
+}
+
+// endless is how many requests one call makes at a server that asks for 295 years of patience.
+func endless(t *testing.T, c caller) int {
+	seen, _ := run(t, c, func(int, int) reply {
+		return reply{status: http.StatusTooManyRequests, retryAfter: "9300000000"}
+	}, 1, 0)
+	return len(seen)
+}

@@ -34,6 +34,7 @@ type bench struct {
 	wrap   func(verify.Ledger) verify.Ledger
 	set    verify.Settings
 	told   *tellers
+	seen   counts
 	seq    uint64
 	ahead  time.Duration // how far the clock of the next engine is ahead
 	log    zerolog.Logger
@@ -153,7 +154,7 @@ func (b *bench) engine(set verify.Settings, wrap func(verify.Ledger) verify.Ledg
 		led = wrap(led)
 	}
 	eng, err := verify.New(verify.Options{
-		ERP: erp, Ledger: led, State: b.state, Teller: b.told, Settings: set, Log: b.log,
+		ERP: erp, Ledger: led, State: b.state, Teller: b.told, Observer: &b.seen, Settings: set, Log: b.log,
 		Rand: func() float64 { return 0.5 },
 		Now:  func() time.Time { return time.Now().Add(ahead) },
 	})

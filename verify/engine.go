@@ -150,10 +150,12 @@ func (e *Engine) noted(row *ledger.Row) { e.tellIndex(row, true) }
 func (e *Engine) arrived(row *ledger.Row) { e.tellIndex(row, false) }
 
 func (e *Engine) tellIndex(row *ledger.Row, worker bool) {
-	before := e.index.put(row, e.due(row), e.o.Now(), worker)
-	if before != row.State && e.o.Observer != nil {
+	e.index.put(row, e.due(row), e.o.Now(), worker)
+	// By what the writer read, not by the index: the watch may have shown it this write already.
+	if row.State != row.Was && e.o.Observer != nil {
 		e.o.Observer.Entered(string(row.State))
 	}
+	row.Was = row.State
 }
 
 // due is when a row wants attention: its head event, something untold, or something owed.

@@ -86,25 +86,24 @@ func (x *index) poke(l lane) {
 }
 
 // put takes over what a row says, from our own write (own) or from the watch, which runs behind our writes: only a newer
-// revision counts. It returns the state that the row had before, "" for a new row.
-func (x *index) put(row *ledger.Row, due, now time.Time, own bool) ledger.State {
+// revision counts.
+func (x *index) put(row *ledger.Row, due, now time.Time, own bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	known, it := x.known[row.ID], x.items[row.ID]
-	before := known.state
 	if row.Revision <= known.revision {
 		// The watch may show a write of ours before we hear that it is stored, and leaves the row to its writer for a while.
 		if row.Revision == known.revision && it != nil && !due.IsZero() && due.Before(it.due) {
 			x.move(it, due, it.lane)
 		}
-		return before
+		return
 	}
 	x.known[row.ID] = word{row.State, row.Revision}
 	x.doubted(row)
 	x.watchOpening(row, now)
 	if it == nil {
 		if due.IsZero() {
-			return before
+			return
 		}
 		it = &item{id: row.ID, place: -1}
 		x.items[row.ID] = it
@@ -112,7 +111,6 @@ func (x *index) put(row *ledger.Row, due, now time.Time, own bool) ledger.State 
 	it.revision, it.seen = row.Revision, now
 	it.again = it.again || it.running && !own
 	x.move(it, due, laneOf(row))
-	return before
 }
 
 // laneOf: a queued head waits for a write, the rest only reads.

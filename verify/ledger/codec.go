@@ -119,7 +119,7 @@ func Unmarshal(data []byte) (Row, error) {
 	case err != nil:
 		return Row{}, fmt.Errorf("reading a row: %w", err)
 	}
-	r.Extra = extra
+	r.Extra, r.Was = extra, r.State
 	return r, nil
 }
 

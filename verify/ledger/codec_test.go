@@ -59,7 +59,7 @@ func fullRow() Row {
 	var r Row
 	n := 0
 	fill(reflect.ValueOf(&r).Elem(), &n)
-	r.Format, r.Revision = Format, 0
+	r.Format, r.Revision, r.Was = Format, 0, r.State
 	for i := range r.Work.Story.Attempts {
 		for j := range r.Work.Story.Attempts[i].Requests {
 			r.Work.Story.Attempts[i].Requests[j].Duration = 0 // not stored

@@ -99,6 +99,7 @@ type Row struct {
 	Token string `json:"token"` // random, new for every write: tells our own timed-out compare-and-set from a stranger's
 
 	Revision uint64                     `json:"-"` // of the store; 0 = not stored yet
+	Was      State                      `json:"-"` // State as it was read, to tell an entry into a state; "" for a new row
 	Extra    map[string]json.RawMessage `json:"-"` // fields of a newer minor version survive
 }
 

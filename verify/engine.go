@@ -263,7 +263,7 @@ func (e *Engine) say(event string, fields ...[2]string) {
 func (e *Engine) ledgerTrouble(err error) {
 	var missing *ledger.MissingError
 	if errors.As(err, &missing) {
-		e.Hold("ledger", err.Error(), "bring it back with `flexid restore`, or start an empty one with `flexid ledger accept-empty`")
+		e.Hold("ledger", err.Error(), "restore NATS's files from a backup, or start an empty one with `flexid ledger accept-empty`")
 		return
 	}
 	e.o.Log.Warn().Err(err).Msg("ledger")

@@ -58,7 +58,7 @@ func (p *program) ledger() *cobra.Command {
 	c := &cobra.Command{
 		Use: "accept-empty", Short: "begin with an empty ledger where the old one is gone", Args: exactly(0),
 		Long: "Begin with an empty ledger where the old one is gone. flexid then knows of no document: each is looked up in Flexi\n" +
-			"before its first send. The other way out is `flexid restore` from a backup.",
+			"before its first send. The other way out is to restore NATS's files from a backup.",
 	}
 	act := p.person(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {

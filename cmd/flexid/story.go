@@ -106,6 +106,9 @@ func chronicle(s *api.Story) []line {
 			// The problem of the shown event stands at the top already.
 			happened.more = problemLines(e.Problem)
 		}
+		if e.Reason == string(ledger.Behind) {
+			happened.more = append(happened.more, "queued behind the event before it")
+		}
 		all = append(all, happened)
 		if !e.Done.IsZero() {
 			all = append(all, line{at: e.Done, event: e.N, what: "ended", text: joined(e.State, e.Reason, e.Cause)})

@@ -51,8 +51,8 @@ func (e *UndecidedError) Unwrap() error { return e.Err }
 type MissingError struct{ Bucket string }
 
 func (e *MissingError) Error() string {
-	return fmt.Sprintf("the ledger bucket %q is gone, and with it the knowledge of what was sent: bring it back with "+
-		"`flexid restore`, or begin with an empty one by `flexid ledger accept-empty`", e.Bucket)
+	return fmt.Sprintf("the ledger bucket %q is gone, and with it the knowledge of what was sent: "+
+		"restore NATS's files from a backup, or begin with an empty one by `flexid ledger accept-empty`", e.Bucket)
 }
 
 // FullError: the store refused a write for lack of room. Nothing was stored.

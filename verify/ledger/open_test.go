@@ -17,7 +17,7 @@ func TestOpen(t *testing.T) {
 	js := b.connect()
 	_, err := Open(t.Context(), js, Options{Company: "firma", System: "FLEXID"})
 	var missing *MissingError
-	if !errors.As(err, &missing) || !strings.Contains(err.Error(), "flexid restore") || !strings.Contains(err.Error(), "accept-empty") {
+	if !errors.As(err, &missing) || !strings.Contains(err.Error(), "restore NATS's files") || !strings.Contains(err.Error(), "accept-empty") {
 		t.Fatalf("got %v", err)
 	}
 	l := mustOpen(t, js, Options{Company: "firma", System: "FLEXID", Create: true})

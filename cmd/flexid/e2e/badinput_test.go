@@ -216,7 +216,7 @@ func TestDeletedLedger(t *testing.T) {
 	}
 	b.sendFields("BEFORE", map[string]any{"cisObj": "other"})
 	b.sendFields("DURING", fields(2, "DURING"))
-	ways := []string{"flexid restore", "flexid ledger accept-empty"}
+	ways := []string{"restore NATS's files", "flexid ledger accept-empty"}
 	eventually(t, 30*time.Second, "status and log say both ways out", func() (bool, string) {
 		text, _, _ := b.daemon.get("/api/v1/status")
 		ready, code, _ := b.daemon.get("/readyz")

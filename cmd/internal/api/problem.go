@@ -76,4 +76,4 @@ func problemOf(err error) *Problem {
 	return newProblem(http.StatusInternalServerError, err.Error(), "")
 }
 
-const ledgerWaysOut = "restore the ledger from a backup (`flexid restore`), or begin with an empty one (`flexid ledger accept-empty`)"
+const ledgerWaysOut = "restore NATS's files from a backup, or begin with an empty one (`flexid ledger accept-empty`)"

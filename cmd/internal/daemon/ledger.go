@@ -31,7 +31,7 @@ func (e *NoLedgerError) Error() string {
 	return "there is no ledger with the prefix " + e.Prefix + " yet"
 }
 
-const waysOut = "bring it back with `flexid restore`, or begin with an empty one by `flexid ledger accept-empty`"
+const waysOut = "restore NATS's files from a backup, or begin with an empty one by `flexid ledger accept-empty`"
 
 // ledgerPause is between two looks for a ledger that is not there.
 const ledgerPause = 2 * time.Second

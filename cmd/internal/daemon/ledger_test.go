@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"flexid/batch/stream"
 	"strings"
 	"testing"
 
@@ -21,7 +22,7 @@ func (r *running) notReady() {
 	r.t.Helper()
 	eventually(r.t, "not ready, with both ways out", func() bool {
 		code, text := r.do("GET", "/readyz", "")
-		return code == 503 && strings.Contains(text, "flexid restore") && strings.Contains(text, "accept-empty")
+		return code == 503 && strings.Contains(text, "restore NATS's files") && strings.Contains(text, "accept-empty")
 	})
 }
 
@@ -36,7 +37,7 @@ func TestLedgerDeletedUnderARunningDaemon(t *testing.T) {
 	before := r.status().Ledger
 	r.deleteLedger()
 	r.notReady()
-	eventually(t, "the log says so", func() bool { return r.log.line(`"level":"error"`, "flexid restore") != "" })
+	eventually(t, "the log says so", func() bool { return r.log.line(`"level":"error"`, "restore NATS's files") != "" })
 	if code, text := r.do("GET", "/api/v1/documents", ""); code != 503 || !strings.Contains(text, "accept-empty") {
 		t.Errorf("documents: %d %s", code, text)
 	}
@@ -89,6 +90,11 @@ func TestLedgerOfAnotherStream(t *testing.T) {
 	dir := t.TempDir()
 	r := begin(t, settings(t, erp, dir))
 	nc, js := r.nats()
+	// The NATS server itself is not safe against a stream that changes while its consumer is made.
+	eventually(t, "the intake's consumer is there", func() bool {
+		_, err := js.Consumer(t.Context(), "FLEXID_PUSH", stream.Durable)
+		return err == nil
+	})
 	s, err := js.Stream(t.Context(), "FLEXID_PUSH")
 	if err != nil {
 		t.Fatal(err)

@@ -9,51 +9,82 @@ import (
 // instead of multiplying the load of a server that is already in trouble. The floor keeps a quiet daemon, whose bucket
 // nothing refills, from giving up on the first fault.
 const (
-	bucketSize   = 10
-	bucketPayIn  = 0.1
-	bucketFloor  = 10 * time.Second
 	readAttempts = 4
 	backoffBase  = 200 * time.Millisecond
 	backoffCap   = 10 * time.Second
 )
 
-// bucket is the retry budget of all reads of a Client.
-type bucket struct {
+// Budget is what everything that talks to one ERP may spend on sending again. There is one for each process; the client
+// draws on Reads and Refusals, package verify on Refusals and Maybes.
+type Budget struct {
+	Reads    *Bucket // retries of reads
+	Refusals *Bucket // further tries after a refusal: cheap for the server, so many are allowed
+	Maybes   *Bucket // sends after an attempt that may have committed
+}
+
+// NewBudget makes full buckets; pack is the most documents in one write.
+func NewBudget(pack int) *Budget {
+	return &Budget{
+		Reads:    NewBucket(10, 0.1, 10*time.Second),
+		Refusals: NewBucket(1000, 0, time.Second/10),
+		Maybes:   NewBucket(float64(2*max(pack, 1)), 0.1, 10*time.Second),
+	}
+}
+
+// Bucket is a token bucket: a further try takes a token, a success pays a part of one back, and time gives one whole
+// token every so often. Safe for concurrent use.
+type Bucket struct {
+	size, perSuccess float64
+	every            time.Duration
+
 	mu     sync.Mutex
 	tokens float64
-	last   time.Time // of the last retry that the floor paid for
+	last   time.Time // up to when time has paid; zero before the first use
 }
 
-// take reports whether one more retry is allowed.
-func (b *bucket) take(now time.Time) bool {
+// NewBucket makes a full bucket: a success pays perSuccess back, time one token every so often.
+func NewBucket(size, perSuccess float64, every time.Duration) *Bucket {
+	return &Bucket{size: size, perSuccess: perSuccess, every: every, tokens: size}
+}
+
+// Take takes a token; ok is false when there is none, wait is then when time gives the next one.
+func (b *Bucket) Take(now time.Time) (wait time.Duration, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.flow(now)
 	if b.tokens >= 1 {
 		b.tokens--
-		return true
+		return 0, true
 	}
-	if b.last.IsZero() || now.Sub(b.last) >= bucketFloor {
-		b.last = now
-		return true
-	}
-	return false
+	return time.Duration((1 - b.tokens) * float64(b.every)), false
 }
 
-// pay credits a read that succeeded at its first attempt.
-func (b *bucket) pay() {
+// Pay credits n successes.
+func (b *Bucket) Pay(n int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.tokens = min(b.tokens+bucketPayIn, bucketSize)
+	b.tokens = min(b.tokens+b.perSuccess*float64(n), b.size)
+}
+
+// Tokens is what is left, for metrics.
+func (b *Bucket) Tokens(now time.Time) float64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.flow(now)
+	return b.tokens
+}
+
+// flow credits the time since it was last asked. A clock that is set back pays nothing and takes nothing.
+func (b *Bucket) flow(now time.Time) {
+	if b.last.IsZero() || now.Before(b.last) {
+		b.last = now
+		return
+	}
+	b.tokens = min(b.tokens+float64(now.Sub(b.last))/float64(b.every), b.size)
+	b.last = now
 }
 
 // backoff is the full-jitter wait before retry n (0 = the first).
 func backoff(n int, random func() float64) time.Duration {
 	return jitter(random, min(backoffBase<<n, backoffCap))
-}
-
-// RetryTokens is what is left of the retry budget of reads, for metrics.
-func (c *Client) RetryTokens() float64 {
-	c.bucket.mu.Lock()
-	defer c.bucket.mu.Unlock()
-	return c.bucket.tokens
 }

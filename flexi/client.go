@@ -37,6 +37,8 @@ type Options struct {
 	Now  func() time.Time
 	Rand func() float64 // in [0, 1)
 
+	// Budget bounds what is sent again; nil = one of its own.
+	Budget *Budget
 	// Observe is told every request of which at least one byte reached the wire, also the tries of one read.
 	Observe func(Request)
 	// Tripped is told the name of an attempt that was about to be sent twice; the caller stops all writes.
@@ -60,14 +62,17 @@ type Client struct {
 	base   *url.URL
 	tls    *tls.Config
 	guard  *Guard
-	bucket bucket
+	budget *Budget
 }
 
 var companyName = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 
 // New checks the options, all of them, and makes no connection.
 func New(o Options) (*Client, error) {
-	c := &Client{o: o, guard: NewGuard(), bucket: bucket{tokens: bucketSize}}
+	c := &Client{o: o, guard: NewGuard(), budget: o.Budget}
+	if c.budget == nil {
+		c.budget = NewBudget(1)
+	}
 	if c.o.Now == nil {
 		c.o.Now = time.Now
 	}

@@ -30,7 +30,7 @@ func (c *Client) read(ctx context.Context, q ask) error {
 		a, err := c.readOnce(ctx, q)
 		if err == nil {
 			if n == 0 {
-				c.bucket.pay()
+				c.budget.Reads.Pay(1)
 			}
 			return nil
 		}
@@ -41,7 +41,10 @@ func (c *Client) read(ctx context.Context, q ask) error {
 		if _, ok := ParseRetryAfter(a.header, c.o.Now()); ok {
 			wait = retryWait(a.header, c.o.Now(), c.o.Rand)
 		}
-		if !c.timeFor(ctx, deadline, wait) || !c.bucket.take(c.o.Now()) {
+		if !c.timeFor(ctx, deadline, wait) {
+			return err
+		}
+		if _, ok := c.budget.Reads.Take(c.o.Now()); !ok {
 			return err
 		}
 		if !sleep(ctx, wait) {

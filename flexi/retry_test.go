@@ -92,34 +92,62 @@ func TestRefusedCarriesAWait(t *testing.T) {
 }
 
 func TestBucket(t *testing.T) {
-	b := bucket{tokens: bucketSize}
 	now := time.Unix(1e9, 0)
-	for i := range bucketSize {
-		if !b.take(now) {
-			t.Fatalf("token %d refused", i)
+	taken := func(b *Bucket, now time.Time) (n int) {
+		for range 5000 {
+			if _, ok := b.Take(now); !ok {
+				return n
+			}
+			n++
 		}
+		return n
 	}
-	if !b.take(now) {
-		t.Error("the floor gives nothing to an empty bucket")
+	b := NewBucket(10, 0.1, 10*time.Second)
+	if n := taken(b, now); n != 10 {
+		t.Fatalf("%d tokens in a full bucket of 10", n)
 	}
-	if b.take(now.Add(bucketFloor - 1)) {
-		t.Error("the floor gives twice")
+	wait, ok := b.Take(now.Add(4 * time.Second))
+	if ok || wait.Round(time.Millisecond) != 6*time.Second {
+		t.Errorf("after 4 s: %v, wait %s", ok, wait)
 	}
-	if !b.take(now.Add(bucketFloor)) {
-		t.Error("the floor gives nothing later")
+	if n := taken(b, now.Add(10*time.Second)); n != 1 {
+		t.Errorf("time gave %d tokens in 10 s", n)
 	}
-	for range 10 {
-		b.pay()
+	if n := taken(b, now.Add(-time.Hour)); n != 0 {
+		t.Errorf("a clock set back gave %d tokens", n)
 	}
-	b.tokens += 1e-9 // ten tenths
-	if !b.take(now.Add(bucketFloor + 1)) {
-		t.Error("ten successes pay for no retry")
+	b.Pay(25)
+	if n := taken(b, now.Add(-time.Hour)); n != 2 {
+		t.Errorf("25 successes paid for %d tries", n)
 	}
-	for range 1000 {
-		b.pay()
+	b.Pay(100_000)
+	if left := b.Tokens(now.Add(-time.Hour)); left != 10 {
+		t.Errorf("%v tokens in a bucket of 10", left)
 	}
-	if b.tokens > bucketSize {
-		t.Errorf("%v tokens", b.tokens)
+}
+
+func TestBudget(t *testing.T) {
+	now := time.Unix(1e9, 0)
+	b := NewBudget(20)
+	for _, c := range []struct {
+		name   string
+		bucket *Bucket
+		size   float64
+		after  time.Duration // to the next token of an empty one
+	}{
+		{"reads", b.Reads, 10, 10 * time.Second},
+		{"refusals", b.Refusals, 1000, 100 * time.Millisecond},
+		{"sends after a maybe", b.Maybes, 40, 10 * time.Second},
+	} {
+		if got := c.bucket.Tokens(now); got != c.size {
+			t.Errorf("%s: %v tokens, want %v", c.name, got, c.size)
+		}
+		for range int(c.size) {
+			c.bucket.Take(now)
+		}
+		if wait, ok := c.bucket.Take(now); ok || wait != c.after {
+			t.Errorf("%s, empty: %v, wait %s, want %s", c.name, ok, wait, c.after)
+		}
 	}
 }
 

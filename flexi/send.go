@@ -99,7 +99,7 @@ func (cn *Conn) check(permit Permit) func(first bool) error {
 			return fmt.Errorf("%w: %s", errClaimOld, old.Round(time.Millisecond))
 		case old > cn.c.o.WriteTimeout:
 			return errWriteOver
-		case first && !cn.c.guard.First(permit.Attempt):
+		case first && !cn.c.guard.First(append(permit.Others, permit.Attempt)...):
 			return errSecondSend
 		}
 		return nil

@@ -24,6 +24,7 @@ type Doc struct {
 // Permit is what a caller must hold to send: a durable claim and what it knows of earlier refusals.
 type Permit struct {
 	Attempt   string        // unique name of the attempt: the guard counts sends by it
+	Others    []string      // names of the attempts of the other documents in the request
 	Claimed   time.Time     // when the claim was acknowledged (with its monotonic reading)
 	FirstByte time.Duration // how old the claim may be when the first byte leaves; 0 = 5 s
 	// Refusals in a row that this document already had: they decide between Refused and Blocked.

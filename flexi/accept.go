@@ -144,7 +144,8 @@ func indexOf(p Prepared, id string) int {
 }
 
 // docResults gives each document of the request its part of the answer. In an answer about several, only a request-id
-// says whose a result is; errors of a group are told by place as well, since they decide nothing.
+// says whose a result is; errors of a group are told by what they name and by place as well, since they decide nothing but
+// who goes alone next.
 func docResults(p Prepared, env envelope, o Outcome) []DocResult {
 	out := make([]DocResult, len(p.docs))
 	for i, r := range env.results {
@@ -155,6 +156,8 @@ func docResults(p Prepared, env envelope, o Outcome) []DocResult {
 			continue
 		case len(p.docs) == 1 && len(env.results) == 1:
 			at = 0
+		case o != Accepted && blamed(p, r.errors) >= 0:
+			at = blamed(p, r.errors)
 		case o != Accepted && len(env.results) == len(p.docs):
 			out[i].Errors = append(out[i].Errors, r.errors...)
 			continue
@@ -173,4 +176,50 @@ func docResults(p Prepared, env envelope, o Outcome) []DocResult {
 		}
 	}
 	return out
+}
+
+// blamed finds the one document that errors without a request-id name: by an identifier in the brackets of a path, or by
+// the number that the ERP puts in brackets behind its words. -1 = none, or more than one.
+func blamed(p Prepared, errs []Message) int {
+	found := -1
+	for _, m := range errs {
+		at := indexOf(p, inBrackets(m.Path))
+		if at < 0 {
+			at = numbered(p, inBrackets(m.Text))
+		}
+		switch {
+		case at < 0 || at == found:
+		case found >= 0:
+			return -1
+		default:
+			found = at
+		}
+	}
+	return found
+}
+
+// inBrackets is the text in the last pair of brackets.
+func inBrackets(s string) string {
+	end := strings.LastIndex(s, "]")
+	begin := strings.LastIndex(s[:max(end, 0)], "[")
+	if begin < 0 {
+		return ""
+	}
+	return s[begin+1 : end]
+}
+
+// numbered is the only document of a request with a number.
+func numbered(p Prepared, number string) int {
+	found := -1
+	number = NormaliseNumber("", number)
+	for i, d := range p.docs {
+		if d.code == "" || d.code != number {
+			continue
+		}
+		if found >= 0 {
+			return -1
+		}
+		found = i
+	}
+	return found
 }

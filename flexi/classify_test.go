@@ -290,6 +290,31 @@ func TestGroups(t *testing.T) {
 			t.Errorf("%s %+v: %v", r.Outcome, r.Docs, r.Err)
 		}
 	})
+	for name, c := range map[string]struct {
+		errors string
+		blamed int
+	}{
+		"named by an identifier in the path":      {`{"message":"m","path":"banka[ext:FLEXID:k2].firma"}`, 2},
+		"named by the number behind the words":    {`{"message":"Pole musí být vyplněno [B1]","path":"banka[temporary-id=null].firma"}`, 1},
+		"two errors that name the same":           {`{"message":"m [B1]"},{"message":"n","path":"banka[ext:FLEXID:k1].mena"}`, 1},
+		"two errors that name two":                {`{"message":"m [B1]"},{"message":"n [B2]"}`, -1},
+		"a number that nobody has":                {`{"message":"m [B7]"}`, -1},
+		"brackets that do not close":              {`{"message":"m ] [B1"}`, -1},
+		"half of a number":                        {`{"message":"m [B]"}`, -1},
+		"one error of many names it, others none": {`{"message":"m"},{"message":"n [B0]"}`, 0},
+	} {
+		t.Run("rejected, "+name, func(t *testing.T) {
+			r := ask(400, `"failed":"1"`, `"success":"false","results":[{"errors":[`+c.errors+`]}]`)
+			for i, d := range r.Docs {
+				if got := len(d.Errors) > 0; got != (i == c.blamed) {
+					t.Errorf("document %d blamed: %v", i, got)
+				}
+			}
+			if r.Outcome != Rejected {
+				t.Errorf("%s: %v", r.Outcome, r.Err)
+			}
+		})
+	}
 	t.Run("rejected, one error for nobody known", func(t *testing.T) {
 		r := ask(400, `"failed":"1"`, `"success":"false","results":[{"errors":[{"message":"m","for":"firma"}]}]`)
 		if r.Outcome != Rejected || len(r.Docs) != 3 || len(r.Docs[0].Errors) != 0 || len(r.Errors) != 1 {

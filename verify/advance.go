@@ -105,7 +105,7 @@ func (e *Engine) step(ctx, work context.Context, row *ledger.Row, seen sight) (t
 	if w := row.Work; w != nil && !w.Final {
 		switch {
 		case row.State == ledger.Queued:
-			return e.queued(ctx, work, row)
+			return e.queued(ctx, work, row, seen.trial)
 		case row.State == ledger.Maybe:
 			return e.maybe(ctx, work, row)
 		case row.State == ledger.Parked && row.Reason == ledger.Unknown && !now.Before(row.Due):
@@ -234,7 +234,7 @@ func lastAttempt(w *ledger.Work) *ledger.Attempt {
 func (e *Engine) end(row *ledger.Row, s ledger.State, r ledger.Reason) {
 	now := e.o.Now()
 	w := row.Work
-	w.Final, w.Open = true, false
+	w.Final, w.Open, w.Mates = true, false, nil
 	w.End = &ledger.End{State: s, Reason: r, Cause: row.Cause, Sends: row.Sends, At: now}
 	row.State, row.Reason, row.Lease, row.Due = s, r, nil, time.Time{}
 	e.untold(row)
@@ -252,7 +252,8 @@ func (e *Engine) untold(row *ledger.Row) {
 func (e *Engine) lateLooks(now time.Time) []time.Time {
 	var at []time.Time
 	for _, d := range e.o.Settings.LateLooks {
-		at = append(at, now.Add(d))
+		// A common moment, so that the documents of one trouble are looked at in few requests.
+		at = append(at, now.Add(d+time.Minute).Truncate(time.Minute))
 	}
 	return at
 }
@@ -301,6 +302,7 @@ func (e *Engine) confirm(row *ledger.Row, ev *ledger.Event, x effect) {
 			row.Base = slices.Delete(row.Base, 1, len(row.Base)-mostBase+1)
 		}
 	}
+	e.o.Budget.Maybes.Pay(1)
 	if x.sent {
 		row.ReadBack = e.readBackAt(row.Evidence, now)
 	}

@@ -6,17 +6,22 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"flexid/flexi"
 	"flexid/verify/ledger"
 )
 
-// Workers of a lane. A look waits for the ERP, so many may wait at once: the looker packs them into few requests.
+// Workers of a lane. A look waits for the ERP, so many may wait at once: the looker packs them into few requests. Those that
+// send are as many as fill two rounds of requests, within bounds, since each holds a document in memory.
 const (
-	sendWorkers = 32
-	lookWorkers = 128
+	leastSenders = 32
+	mostSenders  = 256
+	lookWorkers  = 128
 )
+
+func (s Settings) senders() int { return min(max(2*s.Concurrency*s.Pack, leastSenders), mostSenders) }
 
 // Engine is the only door through which a document's write leaves. Make it with New, start it with Run.
 type Engine struct {
@@ -26,7 +31,9 @@ type Engine struct {
 	gate  *gate
 	fence *fence
 	books *books
+	packs *packer
 
+	groups    atomic.Uint64 // requests of several documents, for their names
 	ready     chan struct{} // closed when the first scan of the ledger is over
 	readyOnce sync.Once
 }
@@ -42,12 +49,14 @@ func New(o Options) (*Engine, error) {
 	if err := o.check(); err != nil {
 		return nil, fmt.Errorf("verify: %w", err)
 	}
-	e := &Engine{o: o, index: newIndex(), ready: make(chan struct{})}
+	e := &Engine{o: o, ready: make(chan struct{})}
 	e.fence = newFence(o.Settings.System)
 	e.books = newBooks(o.ERP, o.Now)
+	e.packs = newPacker(o.Settings.Pack)
 	e.gate = newGate(o.Settings, o.Now, o.Rand, e.say)
+	e.index = newIndex(e.gate)
 	e.gate.opened = func() { e.index.hurry(e.o.Now()) }
-	e.gate.clean = e.index.waiting
+	e.gate.waiting = e.index.candidates
 	e.look = newLooker(o.ERP, e.fence, o.Now, e.called, e.readEnded)
 	return e, nil
 }
@@ -70,7 +79,7 @@ func (e *Engine) Run(ctx context.Context) error {
 	owners.Go(func() { e.follow(changes) })
 	owners.Go(func() { e.followStops(ctx) })
 	var lanesDone sync.WaitGroup
-	lanesDone.Go(func() { e.dispatch(ctx, work, laneSend, sendWorkers) })
+	lanesDone.Go(func() { e.dispatch(ctx, work, laneSend, e.o.Settings.senders()) })
 	lanesDone.Go(func() { e.dispatch(ctx, work, laneLook, lookWorkers) })
 	drained := make(chan struct{})
 	owners.Go(func() { lanesDone.Wait(); close(drained) })

@@ -13,7 +13,8 @@ import (
 
 // The gate stops new writes while they would only become maybes (an outage) or be refused for a reason that is ours (login,
 // licence, rights). It parks nothing: documents stay queued. A closed door opens when a read gets through and then one
-// document, sent alone, is accepted or rejected.
+// document, sent alone, is accepted or rejected. After one that failed the next comes from the other end of the queue, so
+// that a run of documents which no ERP takes cannot keep a door shut.
 type gate struct {
 	s    Settings
 	now  func() time.Time
@@ -29,17 +30,19 @@ type gate struct {
 	bad      int           // maybes in a row, of documents without an earlier one
 	reads    int           // failed reads in a row
 	accepted map[string]int
-	clean    func(before time.Time) bool // some document without a bad outcome waits to be sent
-	opened   func()                      // wakes the documents that wait for a door
+	opened   func()                                         // wakes the documents that wait for a door
+	waiting  func(passable func(evidence string) bool) bool // some document behind a door of such an evidence could try it
 }
 
 // door is closed automatically and opens by itself.
 type door struct {
 	GateStatus
-	pause  time.Duration
-	most   time.Duration
-	canary bool
-	byRead bool // closed by failed reads alone: a read that gets through opens it
+	pause   time.Duration
+	most    time.Duration
+	canary  bool
+	byRead  bool      // closed by failed reads alone: a read that gets through opens it
+	fromEnd bool      // the next to try comes from the end of the queue
+	fetched time.Time // when a document was last fetched to try
 }
 
 // hold is one reason for which only a person opens.
@@ -49,6 +52,13 @@ type hold struct{ evidence, reason string }
 type pass struct {
 	evidence string
 	canary   *door
+}
+
+// entry is who asks for a pass.
+type entry struct {
+	sullied bool            // it had a bad outcome of its own
+	trial   bool            // it was fetched to try a closed door
+	taken   <-chan struct{} // closed when it goes in somebody's request and needs no pass
 }
 
 // Most pauses of a closed door.
@@ -61,32 +71,60 @@ const (
 func newGate(s Settings, now func() time.Time, rand func() float64, say func(string, ...[2]string)) *gate {
 	return &gate{
 		s: s, now: now, rand: rand, say: say, doors: map[string]*door{}, holds: map[hold]GateStatus{},
-		limit: 1, freed: make(chan struct{}), accepted: map[string]int{}, opened: func() {}, clean: func(time.Time) bool { return false },
+		limit: 1, freed: make(chan struct{}), accepted: map[string]int{}, opened: func() {},
+		waiting: func(func(string) bool) bool { return false },
 	}
 }
 
-// closed says until when nothing of the evidence may start; the zero time means that it may be tried.
-func (g *gate) closed(evidence string) (until time.Time, why *GateStatus) {
+// held says whether a person has to open before an evidence is written to.
+func (g *gate) held(evidence string) bool {
+	for h := range g.holds {
+		if h.evidence == "" || h.evidence == evidence {
+			return true
+		}
+	}
+	return false
+}
+
+// isShut says whether an evidence waits behind a closed door.
+func (g *gate) isShut(evidence string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	now := g.now()
-	for h, st := range g.holds {
-		if h.evidence == "" || h.evidence == evidence {
-			return now.Add(time.Minute), &st
-		}
+	return g.held(evidence) || g.shut(evidence) != nil
+}
+
+// trial says whether a document of the evidence may be fetched to try the doors before it; see doors.
+func (g *gate) trial(evidence string) (may, fromEnd bool, next time.Time) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.held(evidence) {
+		return false, false, time.Time{}
 	}
+	may = true
 	for _, name := range []string{"", evidence} {
 		d := g.doors[name]
-		if d == nil || !d.canary && !now.Before(d.NextTry) {
+		if d == nil {
 			continue
 		}
-		st := d.GateStatus
-		if d.canary { // it may hang for as long as a write may take: the others are woken when the door opens
-			return now.Add(max(d.pause, g.s.Probe)), &st
+		due := later(d.NextTry, d.fetched.Add(g.s.Probe/4))
+		if d.canary {
+			due = later(due, g.now().Add(g.s.Probe)) // it may hang for as long as a write may take
 		}
-		return later(d.NextTry, now.Add(g.s.Probe/4)), &st
+		may, fromEnd, next = may && !g.now().Before(due), fromEnd || d.fromEnd, later(next, due)
 	}
-	return time.Time{}, nil
+	return may, fromEnd, next
+}
+
+// handedOut notes that a document is on its way to try. One that turns out to have nothing to send, or has to wait for
+// something else, must not make the next ones follow at once: each asks Flexi.
+func (g *gate) handedOut(evidence string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, name := range []string{"", evidence} {
+		if d := g.doors[name]; d != nil {
+			d.fetched = g.now()
+		}
+	}
 }
 
 func later(a, b time.Time) time.Time {
@@ -96,18 +134,24 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// enter waits for a free place among the writes. ok is false when a door is closed: try again at the time given. A sullied
-// document, which had a bad outcome of its own, goes through a closed door as the one that tries only if no other waits.
-func (g *gate) enter(ctx context.Context, evidence string, sullied bool) (p *pass, at time.Time, ok bool) {
+// enter waits for a free place among the writes. ok is false when a door is closed: ask again at the time given. A nil pass
+// with ok means that somebody took the document along. Through a closed door goes one that was fetched to try it, or, where
+// no such one waits, one that had a bad outcome of its own.
+func (g *gate) enter(ctx context.Context, evidence string, x entry) (p *pass, at time.Time, ok bool) {
 	for {
-		if until, _ := g.closed(evidence); !until.IsZero() {
-			return nil, until, false
-		}
+		clean := x.sullied && g.waiting(g.passable)
 		g.mu.Lock()
 		d := g.shut(evidence)
+		held := g.held(evidence)
 		switch {
-		case d != nil && (d.canary || sullied && g.turnOfClean(d)):
-			at := g.now().Add(max(d.pause, g.s.Probe))
+		case held || d != nil && !g.mayTry(d, x, clean):
+			at := g.now()
+			if x.sullied { // it is no document of the queue, which the index keeps until the door opens
+				at = at.Add(time.Minute)
+				if !held {
+					at = later(d.NextTry, g.now().Add(g.s.Probe/4))
+				}
+			}
 			g.mu.Unlock()
 			return nil, at, false
 		case d != nil && g.flying == 0:
@@ -124,17 +168,32 @@ func (g *gate) enter(ctx context.Context, evidence string, sullied bool) (p *pas
 		g.mu.Unlock()
 		select {
 		case <-freed:
+		case <-x.taken:
+			return nil, time.Time{}, true
 		case <-ctx.Done():
 			return nil, time.Time{}, false
 		}
 	}
 }
 
-// turnOfClean: a document without a bad outcome waits and may be the one that tries. For a minute only: one that did not
-// come by then cannot, because it waits for another document or is stopped for a reason of its own.
-func (g *gate) turnOfClean(d *door) bool {
+// mayTry: a fetched document may try a closed door, and one with a bad outcome of its own if no clean one waits. For a
+// minute only: clean ones that did not come by then cannot.
+func (g *gate) mayTry(d *door, x entry, clean bool) bool {
 	now := g.now()
-	return now.Sub(d.NextTry) < outageMost && g.clean(now.Add(outageMost))
+	switch {
+	case d.canary:
+		return false
+	case x.trial:
+		return true
+	}
+	return x.sullied && !now.Before(d.NextTry) && (!clean || now.Sub(d.NextTry) >= outageMost)
+}
+
+// passable says whether a document of the evidence could be fetched to try a door.
+func (g *gate) passable(evidence string) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return !g.held(evidence) && (g.doors[""] == nil || g.doors[evidence] == nil)
 }
 
 // shut is the closed door in the way of an evidence, the whole one first.
@@ -172,7 +231,7 @@ func (g *gate) learn(p *pass, res *flexi.Result, sullied bool) func() {
 			g.accepted[p.evidence]++
 		}
 		g.bad, g.reads = 0, 0
-		g.limit = min(g.limit+1, float64(g.s.Concurrency))
+		g.limit = min(g.limit+1/g.limit, float64(g.s.Concurrency))
 		if p.canary != nil {
 			return g.open(p.canary.Evidence)
 		}
@@ -182,6 +241,7 @@ func (g *gate) learn(p *pass, res *flexi.Result, sullied bool) func() {
 			g.bad++
 		}
 		if p.canary != nil {
+			p.canary.fromEnd = !p.canary.fromEnd
 			g.grow(p.canary)
 		} else if g.bad >= badInARow {
 			return g.shutAll("outage", "Flexi did not answer "+strconv.Itoa(g.bad)+" writes in a row as it should", res.Err, false)

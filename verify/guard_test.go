@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -267,31 +268,24 @@ func TestDropWithARecordInFlexi(t *testing.T) {
 	})
 }
 
-// TestEventBesideAVisit: an event arrives while a worker has the row in hand that it read before. It is not forgotten.
+// TestEventBesideAVisit: an event arrives while a worker is about to put the row away. It is not forgotten.
 func TestEventBesideAVisit(t *testing.T) {
 	virtual(t, func(b *bench) {
-		b.start()
-		h, armed := &hook{}, atomic.Bool{}
+		h := &hook{}
 		stuck, release := make(chan struct{}), make(chan struct{})
-		h.get = func(ctx context.Context, id ledger.ID) (ledger.Row, error) {
-			r, err := h.Ledger.Get(ctx, id)
-			if r.State == ledger.Confirmed && len(r.Untold) == 0 && r.ReadBack.IsZero() && armed.CompareAndSwap(true, false) {
-				close(stuck)
-				<-release
+		var once sync.Once
+		h.settle = func(ctx context.Context, rows []*ledger.Row) []error {
+			errs := h.Ledger.Settle(ctx, rows)
+			if r := rows[0]; r.State == ledger.Confirmed && len(r.Untold) == 0 && r.ReadBack.IsZero() {
+				once.Do(func() { close(stuck); <-release }) // the last write of the visit
 			}
-			return r, err
+			return errs
 		}
-		set := b.set
-		set.Instance = "i2"
-		two, stop := b.engine(set, func(l verify.Ledger) verify.Ledger { h.Ledger = l; return h })
-		defer func() { _ = stop() }()
-		<-two.Ready()
-		b.created("A", invoice("A"))
-		armed.Store(true)
-		<-stuck // the other replica comes after the last write of the first one
-		b.halt()
-		_, err := two.Accept(b.t.Context(), b.event(flexi.Update, "A", doc{"popis": "Oprava"}))
-		must(b.t, err)
+		h.under(b)
+		b.start()
+		b.push(flexi.Create, "A", invoice("A"))
+		<-stuck
+		b.push(flexi.Update, "A", doc{"popis": "Oprava"})
 		b.pass(10 * time.Second)
 		close(release)
 		b.until(time.Minute, "done", func() bool { return b.row("A").Head == 2 && b.row("A").State == ledger.Confirmed })
@@ -301,7 +295,7 @@ func TestEventBesideAVisit(t *testing.T) {
 // TestCleanDocumentsTryFirst: of the documents behind a closed door one without a bad outcome of its own goes first.
 func TestCleanDocumentsTryFirst(t *testing.T) {
 	virtual(t, func(b *bench) {
-		b.set.Probe = time.Minute
+		b.set.Probe, b.set.Pack = time.Minute, 1
 		b.start()
 		b.created("X", invoice("X"))
 		for i := range 3 {

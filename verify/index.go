@@ -27,8 +27,12 @@ type item struct {
 	seen     time.Time // when this revision was first seen here, monotonic: judges foreign leases
 	due      time.Time
 	lane     lane
-	place    int // in the heap, -1 = not in it
+	evidence string
+	order    int64 // since when its current event wants to take effect: the place in the queue
+	blocked  bool  // the row says that it waits behind a closed door
+	place    int   // in the heap, -1 = not in it
 	running  bool
+	trying   bool // it runs to try a closed door
 	again    bool // changed while it was running
 }
 
@@ -41,14 +45,34 @@ type index struct {
 	wake  [lanes]chan struct{}
 	known map[ledger.ID]word
 
+	// Documents behind closed doors, by evidence. They cost nothing there: the gate fetches one when a door may be tried,
+	// and all of them when it opens.
+	behind map[string]map[ledger.ID]*item
+	trying int // documents on their way to a closed door
+	doors  doors
+
 	witnessed bool                  // the first scan is over: what changes from now on, changes before our eyes
 	openings  map[ledger.ID]opening // attempts in doubt that ended before our eyes
 
 	doubts map[ledger.ID]doubt
 }
 
-func newIndex() *index {
-	x := &index{items: map[ledger.ID]*item{}, known: map[ledger.ID]word{}, openings: map[ledger.ID]opening{}, doubts: map[ledger.ID]doubt{}}
+// doors is what the index asks of the gate. It is asked under the index's lock, so the gate never calls the index under its
+// own.
+type doors interface {
+	isShut(evidence string) bool
+	// trial says whether one document of an evidence may try the closed doors before it now, and from which end of the queue;
+	// next is when to ask again.
+	trial(evidence string) (may, fromEnd bool, next time.Time)
+	// handedOut says that a document of the evidence is on its way to try.
+	handedOut(evidence string)
+}
+
+func newIndex(d doors) *index {
+	x := &index{
+		items: map[ledger.ID]*item{}, known: map[ledger.ID]word{}, openings: map[ledger.ID]opening{}, doubts: map[ledger.ID]doubt{},
+		behind: map[string]map[ledger.ID]*item{}, doors: d,
+	}
 	for l := range x.wake {
 		x.wake[l] = make(chan struct{}, 1)
 	}
@@ -66,6 +90,7 @@ type word struct {
 type sight struct {
 	revision uint64
 	at       time.Time // with its monotonic reading
+	trial    bool      // the document was fetched to try a closed door
 }
 
 // opening is when an attempt in doubt was seen to end, on our own monotonic clock.
@@ -108,7 +133,11 @@ func (x *index) put(row *ledger.Row, due, now time.Time, own bool) {
 		it = &item{id: row.ID, place: -1}
 		x.items[row.ID] = it
 	}
-	it.revision, it.seen = row.Revision, now
+	it.revision, it.seen, it.evidence = row.Revision, now, row.Evidence
+	it.blocked = row.State == ledger.Queued && row.Reason == ledger.Blocked
+	if it.order = now.UnixNano(); row.Work != nil && !row.Work.Final {
+		it.order = row.Work.FirstTry.UnixNano()
+	}
 	it.again = it.again || it.running && !own
 	x.move(it, due, laneOf(row))
 }
@@ -123,36 +152,110 @@ func laneOf(row *ledger.Row) lane {
 
 // move puts an item where its due time belongs; the zero time takes it out.
 func (x *index) move(it *item, due time.Time, l lane) {
+	x.lift(it)
+	it.due, it.lane = due, l
+	switch {
+	case it.running:
+	case due.IsZero():
+		delete(x.items, it.id)
+	case l == laneSend && it.blocked && x.doors.isShut(it.evidence):
+		if x.behind[it.evidence] == nil {
+			x.behind[it.evidence] = map[ledger.ID]*item{}
+		}
+		x.behind[it.evidence][it.id] = it
+		x.poke(l)
+	default:
+		heap.Push(&x.heaps[l], it)
+		x.poke(l)
+	}
+}
+
+// lift takes an item out of wherever it waits.
+func (x *index) lift(it *item) {
 	if it.place >= 0 {
 		heap.Remove(&x.heaps[it.lane], it.place)
 	}
-	it.due, it.lane = due, l
-	if it.running {
-		return
+	if set := x.behind[it.evidence]; set != nil {
+		if delete(set, it.id); len(set) == 0 {
+			delete(x.behind, it.evidence)
+		}
 	}
-	if due.IsZero() {
-		delete(x.items, it.id)
-		return
-	}
-	heap.Push(&x.heaps[l], it)
-	x.poke(l)
 }
 
 // next takes the first due item of a lane and marks it running; else it says how long to wait.
 func (x *index) next(l lane, now time.Time) (id ledger.ID, seen sight, wait time.Duration, ok bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	wait = time.Hour
+	if l == laneSend {
+		it, d := x.fetch(now)
+		if it != nil {
+			return it.id, sight{it.revision, it.seen, true}, 0, true
+		}
+		wait = d
+	}
 	h := &x.heaps[l]
 	if h.Len() == 0 {
-		return "", sight{}, time.Hour, false
+		return "", sight{}, wait, false
 	}
 	it := (*h)[0]
 	if d := it.due.Sub(now); d > 0 {
-		return "", sight{}, d, false
+		return "", sight{}, min(d, wait), false
 	}
-	heap.Pop(h)
+	x.start(it)
+	return it.id, sight{it.revision, it.seen, false}, 0, true
+}
+
+func (x *index) start(it *item) {
+	x.lift(it)
 	it.running, it.again = true, false
-	return it.id, sight{it.revision, it.seen}, 0, true
+}
+
+// fetch takes a document to a closed door that may be tried, from the end of the queue that the gate names, and lets those
+// go whose door is open. Without one it says when to ask again.
+func (x *index) fetch(now time.Time) (*item, time.Duration) {
+	wait := time.Hour
+	var first, last *item
+	end := false
+	for evidence, set := range x.behind {
+		if !x.doors.isShut(evidence) {
+			for _, it := range set {
+				x.move(it, now, laneSend)
+			}
+			continue
+		}
+		may, fromEnd, next := x.doors.trial(evidence)
+		if !may {
+			if d := next.Sub(now); !next.IsZero() {
+				wait = min(wait, max(d, time.Millisecond))
+			}
+			continue
+		}
+		end = end || fromEnd
+		for _, it := range set {
+			if first == nil || it.before(first) {
+				first = it
+			}
+			if last == nil || last.before(it) {
+				last = it
+			}
+		}
+	}
+	if end {
+		first = last
+	}
+	if first != nil {
+		x.start(first)
+		first.trying = true
+		x.trying++
+		x.doors.handedOut(first.evidence)
+	}
+	return first, wait
+}
+
+// before is the order of the queue.
+func (it *item) before(o *item) bool {
+	return it.order < o.order || it.order == o.order && it.id < o.id
 }
 
 // begin marks a row as running for someone else than the scheduler (a person's decision); false if it is running.
@@ -167,10 +270,7 @@ func (x *index) begin(id ledger.ID) bool {
 	if it.running {
 		return false
 	}
-	if it.place >= 0 {
-		heap.Remove(&x.heaps[it.lane], it.place)
-	}
-	it.running, it.again = true, false
+	x.start(it)
 	return true
 }
 
@@ -184,6 +284,10 @@ func (x *index) end(id ledger.ID, due, now time.Time) {
 		return
 	}
 	it.running = false
+	if it.trying {
+		it.trying = false
+		x.trying--
+	}
 	if _, ok := x.known[id]; !ok {
 		due = time.Time{} // its row is gone
 	}
@@ -276,12 +380,19 @@ func (x *index) hurry(now time.Time) {
 	x.poke(laneSend)
 }
 
-// waiting says whether any document waits to be sent and may be before the time given.
-func (x *index) waiting(before time.Time) bool {
+// candidates says whether a document behind closed doors could try one, or is about to.
+func (x *index) candidates(passable func(evidence string) bool) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	h := x.heaps[laneSend]
-	return len(h) > 0 && h[0].due.Before(before)
+	if x.trying > 0 {
+		return true
+	}
+	for evidence := range x.behind {
+		if passable(evidence) {
+			return true
+		}
+	}
+	return false
 }
 
 // maybes counts maybes and documents parked as unknown by reason, and the oldest of them.
@@ -324,10 +435,12 @@ func (x *index) doubted(row *ledger.Row) {
 
 type dueHeap []*item
 
-func (h dueHeap) Len() int           { return len(h) }
-func (h dueHeap) Less(i, j int) bool { return h[i].due.Before(h[j].due) }
-func (h dueHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i]; h[i].place, h[j].place = i, j }
-func (h *dueHeap) Push(v any)        { it := v.(*item); it.place = len(*h); *h = append(*h, it) }
+func (h dueHeap) Len() int { return len(h) }
+func (h dueHeap) Less(i, j int) bool {
+	return h[i].due.Before(h[j].due) || h[i].due.Equal(h[j].due) && h[i].before(h[j])
+}
+func (h dueHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i]; h[i].place, h[j].place = i, j }
+func (h *dueHeap) Push(v any)   { it := v.(*item); it.place = len(*h); *h = append(*h, it) }
 func (h *dueHeap) Pop() any {
 	old := *h
 	it := old[len(old)-1]

@@ -16,7 +16,7 @@ const enoughAbsences = 3
 // the settle time, then every last step.
 func (e *Engine) nextLook(w *ledger.Work, now time.Time) time.Time {
 	looks := e.o.Settings.Looks
-	jitter := func(d time.Duration) time.Duration { return d + time.Duration(e.o.Rand()*0.2*float64(d)) }
+	jitter := func(d time.Duration) time.Duration { return d + time.Duration(w.Shake*0.2*float64(d)) }
 	var next time.Time
 	if w.Step < len(looks) {
 		next = w.Ended.Add(jitter(looks[w.Step]))
@@ -212,6 +212,9 @@ func (e *Engine) notDone(ctx, work context.Context, t *task, f finding, ans answ
 		e.park(row, ledger.Unknown, ledger.Problem{Text: fmt.Sprintf("sent %d times without an answer that tells, and not found: see what is wrong, then resend or drop", w.Opens)})
 		return again(), e.save(ctx, row)
 	default:
+		if torn, err := e.torn(ctx, row); err != nil || torn {
+			return again(), err
+		}
 		if tn, ok, err := e.mayResend(ctx, row, now); !ok {
 			return tn, err
 		}
@@ -219,6 +222,65 @@ func (e *Engine) notDone(ctx, work context.Context, t *task, f finding, ans answ
 	}
 	row.Due = e.nextLook(w, now)
 	return at(row.Due), e.save(ctx, row)
+}
+
+// torn: documents that shared the request of our last attempt are there by that request, and ours is not. A request is one
+// transaction, so something is wrong that another send might make worse; a person must see it.
+func (e *Engine) torn(ctx context.Context, row *ledger.Row) (bool, error) {
+	w := row.Work
+	a := lastAttempt(w)
+	if a == nil || a.Group == "" || w.ByPerson {
+		return false, nil
+	}
+	for _, m := range w.Mates {
+		if m.ID == row.ID {
+			continue
+		}
+		found, err := e.foundBy(ctx, m, a.Group)
+		if err != nil {
+			return false, err
+		}
+		if found == "" {
+			continue
+		}
+		text := fmt.Sprintf("it was sent in one request, and so in one transaction, with %s, which is in Flexi while this one is not: "+
+			"look for it in Flexi, then confirm or resend", found)
+		e.park(row, ledger.Unknown, ledger.Problem{Text: text, Link: found})
+		if err := e.save(ctx, row); err != nil {
+			return false, err
+		}
+		e.alert(ctx, string(ledger.Unknown), row, text)
+		return true, nil
+	}
+	return false, nil
+}
+
+// foundBy is the address of a document that a request of the group's name made or changed, "" if that is not known.
+func (e *Engine) foundBy(ctx context.Context, m ledger.Mate, group string) (string, error) {
+	row, err := e.o.Ledger.Get(ctx, m.ID)
+	if err != nil {
+		return "", fmt.Errorf("reading a document of the same request: %w", err)
+	}
+	story, end := ledger.Story{}, ledger.End{}
+	if w := row.Work; w != nil && w.N == m.N {
+		if story = w.Story; w.End != nil {
+			end = *w.End
+		}
+	} else {
+		ev, err := e.o.Ledger.Event(ctx, m.ID, m.N)
+		if err != nil {
+			return "", fmt.Errorf("reading an event of the same request: %w", err)
+		}
+		if end = (ledger.End{State: ev.State, Reason: ev.Reason}); ev.Story != nil {
+			story = *ev.Story
+		}
+	}
+	last := len(story.Attempts) - 1
+	// By hand under the number, or by a later request of its own: that tells nothing of the one they shared.
+	if last < 0 || story.Attempts[last].Group != group || end.State != ledger.Confirmed || end.Reason != "" {
+		return "", nil
+	}
+	return Address{row.Evidence, row.Source, row.Key}.String(), nil
 }
 
 // settledFor is when an absence begins to count: not before the settle time of the attempt is over.

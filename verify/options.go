@@ -148,6 +148,7 @@ type Options struct {
 	State    Store
 	Teller   Teller
 	Observer Observer
+	Budget   *flexi.Budget // shared with the client; nil = one of its own
 	Settings Settings
 	Now      func() time.Time
 	Rand     func() float64
@@ -166,6 +167,9 @@ func (o *Options) check() error {
 		faults = append(faults, errors.New("system, company, instance and run must be set"))
 	}
 	o.Settings.defaults()
+	if o.Budget == nil {
+		o.Budget = flexi.NewBudget(o.Settings.Pack)
+	}
 	if o.Settings.Lease <= o.Settings.WriteTimeout {
 		faults = append(faults, errors.New("a lease must last longer than the longest write"))
 	}

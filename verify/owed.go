@@ -69,6 +69,7 @@ func (e *Engine) check(ctx context.Context, row *ledger.Row, late bool) (turn, e
 	if err != nil {
 		return turn{}, err
 	}
+	e.learnID(ctx, t, ans)
 	f := finding{verdict: "as_left", problem: p}
 	if reason != "" {
 		f.verdict = verdict(reason)
@@ -89,6 +90,24 @@ func (e *Engine) check(ctx context.Context, row *ledger.Row, late bool) (turn, e
 	}
 	e.alert(ctx, string(reason), row, p.Text)
 	return again(), nil
+}
+
+// learnID takes over id and number of a record that was made in a request whose answer did not say which was whose. What was
+// told without them is told again.
+func (e *Engine) learnID(ctx context.Context, t *task, ans answer) {
+	row := t.row
+	mine, _ := e.sort(t, ans.records)
+	if row.FlexiID != "" || row.Last == nil || len(mine) != 1 || !carries(mine[0], row.Ext) {
+		return
+	}
+	row.FlexiID = mine[0].ID()
+	if n := shownNumber(row.Evidence, mine[0]); n != "" && row.Number == "" {
+		row.Number = n
+		e.ownDrawn(ctx, row, n)
+	}
+	if row.Work.Final {
+		e.untold(row)
+	}
 }
 
 // checkTask asks for the document as a whole, by what our events left.

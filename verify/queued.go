@@ -19,6 +19,7 @@ type task struct {
 	props *flexi.Properties
 	op    flexi.Op        // what the event comes to for this document: never upsert once it is decided
 	left  json.RawMessage // of a delete: the document as our events left it
+	trial bool            // it may try a closed door
 }
 
 func (e *Engine) task(ctx context.Context, row *ledger.Row) (*task, error) {
@@ -30,11 +31,12 @@ func (e *Engine) task(ctx context.Context, row *ledger.Row) (*task, error) {
 }
 
 // queued judges the current event and sends it if it has to be sent. Numbered in the order in which the answers are cheap.
-func (e *Engine) queued(ctx, work context.Context, row *ledger.Row) (turn, error) {
+func (e *Engine) queued(ctx, work context.Context, row *ledger.Row, trial bool) (turn, error) {
 	t, err := e.task(ctx, row)
 	if err != nil {
 		return turn{}, err
 	}
+	t.trial = trial
 
 	// 1. What needs no ERP.
 	if done := e.endedAtOnce(t); done {
@@ -43,8 +45,8 @@ func (e *Engine) queued(ctx, work context.Context, row *ledger.Row) (turn, error
 	if row.Due.After(e.o.Now()) {
 		return at(row.Due), nil
 	}
-	if until, why := e.gate.closed(row.Evidence); !until.IsZero() {
-		return e.blocked(ctx, row, until, why)
+	if !trial && e.gate.isShut(row.Evidence) {
+		return e.blocked(ctx, row)
 	}
 
 	// 2. Evidence and fields.
@@ -69,7 +71,10 @@ func (e *Engine) queued(ctx, work context.Context, row *ledger.Row) (turn, error
 	}
 
 	// 5. Look before the first send.
-	if t.op != flexi.Create || e.o.Settings.LookFirst || row.LookOnce {
+	switch {
+	case e.seenJustNow(row):
+		t.op = row.Work.Write // as the look decided
+	case t.op != flexi.Create || e.o.Settings.LookFirst || row.LookOnce:
 		if tn, send, err := e.firstLook(ctx, t); err != nil || !send {
 			return tn, err
 		}
@@ -77,15 +82,27 @@ func (e *Engine) queued(ctx, work context.Context, row *ledger.Row) (turn, error
 	return e.send(ctx, work, t)
 }
 
-// blocked leaves a document queued behind a closed gate. The row says so once; the waiting itself costs nothing.
-func (e *Engine) blocked(ctx context.Context, row *ledger.Row, until time.Time, _ *GateStatus) (turn, error) {
+// seenJustNow: a look not long ago permitted a request that was taken back whole. The next one may build on it.
+func (e *Engine) seenJustNow(row *ledger.Row) bool {
+	w := row.Work
+	seen := e.seenAt(w)
+	return w.Splits > 0 && !row.LookOnce && !seen.IsZero() && e.o.Now().Sub(seen) < e.o.Settings.Fresh/2
+}
+
+// blocked leaves a document queued behind a closed gate. The row says so once, then the index keeps it until the gate has
+// use for it. One that waits for another document goes on saying that for a while.
+func (e *Engine) blocked(ctx context.Context, row *ledger.Row) (turn, error) {
+	now := e.o.Now()
+	if free := row.Updated.Add(outageMost); row.Reason == ledger.WaitsFor && now.Before(free) {
+		return at(free), nil
+	}
 	if row.Reason != ledger.Blocked {
 		row.Reason = ledger.Blocked
 		if err := e.save(ctx, row); err != nil {
 			return turn{}, err
 		}
 	}
-	return at(until), nil
+	return at(now), nil
 }
 
 // unreadableERP waits for an ERP that cannot be read. The reads reported to the gate already.

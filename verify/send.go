@@ -5,38 +5,84 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"flexid/flexi"
 	"flexid/verify/ledger"
 )
 
-// send takes one document through the door: place, connection, claim, bytes, outcome. The order is the promise: the claim
-// is durable before the first byte, and the connection stands before the claim so that the byte follows at once.
+// send takes one document through the door: a place, in a request of its own or in somebody's, then what became of it.
 func (e *Engine) send(ctx, work context.Context, t *task) (turn, error) {
 	row, w := t.row, t.row.Work
-
-	// 1. The body, before anything that costs.
-	write := e.write(t)
-	prepared, err := flexi.Prepare(write)
+	p, err := e.parcel(t)
 	if err != nil {
 		e.park(row, ledger.Unreadable, ledger.Problem{Text: err.Error()})
 		return again(), e.save(ctx, row)
 	}
-
-	// 2. A place among the writes.
 	sullied := w.Opens > 0
-	p, until, ok := e.gate.enter(ctx, row.Evidence, sullied)
-	if !ok {
-		return at(later(until, e.o.Now())), nil
+	e.packs.offer(p)
+	place, until, ok := e.gate.enter(ctx, row.Evidence, entry{sullied: sullied, trial: t.trial, taken: p.taken})
+	if ok && place != nil && place.canary == nil {
+		e.packs.linger(ctx, p)
 	}
+	group := e.packs.take(p, place == nil || place.canary != nil)
+	switch {
+	case group == nil: // somebody took it along
+		if place != nil {
+			e.gate.leave(place, nil, sullied)
+		}
+	case !ok:
+		return at(later(until, e.o.Now())), nil
+	default:
+		e.ship(ctx, work, place, group)
+	}
+	return e.received(work, t, <-p.came)
+}
+
+// parcel prepares a document's own request, so that what cannot be sent is told before anything costs.
+func (e *Engine) parcel(t *task) (*parcel, error) {
+	write := e.write(t)
+	prepared, err := flexi.Prepare(write)
+	if err != nil {
+		return nil, err
+	}
+	w := t.row.Work
+	return &parcel{
+		t: t, write: write, bytes: len(prepared.Body()), most: w.Most,
+		alone: w.Alone || w.Opens > 0 || write.Op == flexi.Attach,
+		taken: make(chan struct{}), came: make(chan shipped, 1),
+	}, nil
+}
+
+// ship sends a group as one request. The order is the promise: every claim is durable before the first byte, and the
+// connection stands before the claims so that the byte follows at once. It brings every parcel something.
+func (e *Engine) ship(ctx, work context.Context, place *pass, group []*parcel) {
+	lead := group[0].t
+	evidence, sullied := lead.row.Evidence, lead.row.Work.Opens > 0
 	var res *flexi.Result
-	defer func() { e.gate.leave(p, res, sullied) }()
-	if p.canary != nil {
-		if err := e.probe(ctx, row.Evidence); err != nil {
+	defer func() { e.gate.leave(place, res, sullied) }()
+	hand := func(ps []*parcel, s shipped) {
+		for _, p := range ps {
+			p.came <- s
+		}
+	}
+
+	// 1. The body. Two documents that carry the same identifier cannot share a request.
+	prepared, err := flexi.Prepare(together(group))
+	if err != nil {
+		for _, p := range group[1:] {
+			p.t.row.Work.Most = 1
+		}
+		hand(group[1:], shipped{tn: again()})
+		group = group[:1]
+	}
+
+	// 2. Through a closed door only after a read.
+	if place.canary != nil {
+		if err := e.probe(ctx, evidence); err != nil {
 			res = &flexi.Result{Outcome: flexi.NotSent, Err: err}
-			return at(e.o.Now().Add(e.o.Settings.Probe)), nil
+			hand(group, shipped{tn: at(e.o.Now().Add(e.o.Settings.Probe))})
+			return
 		}
 	}
 
@@ -44,52 +90,145 @@ func (e *Engine) send(ctx, work context.Context, t *task) (turn, error) {
 	conn, err := e.o.ERP.Dial(ctx)
 	if err != nil {
 		res = &flexi.Result{Outcome: flexi.NotSent, Err: err}
-		e.gate.read(row.Evidence, err)
-		return at(e.o.Now().Add(e.o.Settings.Probe/4 + time.Duration(e.o.Rand()*float64(e.o.Settings.Probe)))), nil
+		e.gate.read(evidence, err)
+		hand(group, shipped{tn: at(e.o.Now().Add(e.o.Settings.Probe/4 + time.Duration(e.o.Rand()*float64(e.o.Settings.Probe))))})
+		return
 	}
 	defer conn.Close() //nolint:errcheck // one write per connection: nothing is lost by a failed close
 
-	// 4. What was seen must still be young.
-	if e.tooOld(w) {
-		return again(), nil
-	}
+	// 4. What was seen must still be young, and a send after a maybe must be within the budget.
+	group = slices.DeleteFunc(group, func(p *parcel) bool {
+		if e.tooOld(p.t.row.Work) {
+			p.came <- shipped{tn: again()}
+			return true
+		}
+		if wait, ok := e.afford(p.t.row.Work); !ok {
+			p.came <- shipped{tn: at(e.o.Now().Add(wait))}
+			return true
+		}
+		return false
+	})
 
-	// 5. The claim.
-	e.claimed(row, write.Op)
-	top := e.look.top(row.Evidence)
-	if err := e.o.Ledger.Claim(work, []*ledger.Row{row})[0]; err != nil {
-		return turn{}, fmt.Errorf("claiming attempt %d: %w", w.Attempt, err)
+	// 5. The claims.
+	top, begun := e.look.top(evidence), e.o.Now()
+	if group = e.claim(work, group); len(group) == 0 {
+		return
 	}
-	permit := flexi.Permit{
-		Attempt: fmt.Sprintf("%s/%d/%d", row.ID, w.N, w.Attempt), Claimed: e.o.Now(),
+	if prepared, err = flexi.Prepare(together(group)); err != nil { // a part of what could be prepared before
+		hand(group, shipped{err: fmt.Errorf("preparing what is claimed: %w", err)})
+		return
 	}
-	if w.Refused != nil {
-		permit.PriorAuth, permit.PriorMessage = w.Refused.Auth, w.Refused.Message
-	}
-	e.noted(row)
 
 	// 6. The bytes. What comes back decides; a stop of the process does not cut it short before the drain time is over.
 	var got flexi.Result
-	if e.tooOld(w) {
-		// NATS took its time to store the claim. Nothing was sent; the gate learns nothing from it.
+	if slices.ContainsFunc(group, func(p *parcel) bool { return e.tooOld(p.t.row.Work) }) {
+		// NATS took its time to store the claims. Nothing was sent; the gate learns nothing from it.
 		got = flexi.Result{Outcome: flexi.NotSent, Err: errors.New("storing the claim took so long that what was seen before is too old to write upon")}
 	} else {
 		e.called("write")
-		begun := e.o.Now()
-		got = conn.Send(work, prepared, permit)
+		sent := e.o.Now()
+		got = conn.Send(work, prepared, permit(group, begun))
 		res = &got
+		took := e.o.Now().Sub(sent)
+		e.packs.learn(len(group), &got, took, e.o.Settings.WriteTimeout)
 		if e.o.Observer != nil {
-			e.o.Observer.WriteTook(e.o.Now().Sub(begun).Seconds())
+			e.o.Observer.WriteTook(took.Seconds())
 		}
 	}
 
-	// 7. The outcome, durable whatever happens to ctx.
-	e.outcome(t, &got, top)
-	if err := e.settle(work, row); err != nil {
+	// 7. To each its part.
+	s := shipped{size: len(group), at: e.o.Now(), top: top, rand: e.o.Rand()}
+	s.named = slices.ContainsFunc(got.Docs, func(d flexi.DocResult) bool { return len(d.Errors) > 0 })
+	for i, p := range group {
+		s.res, s.lead = part(&got, i), i == 0
+		p.came <- s
+	}
+}
+
+// together is one request for a group.
+func together(group []*parcel) flexi.Write {
+	w := flexi.Write{Evidence: group[0].write.Evidence, Op: group[0].write.Op}
+	for _, p := range group {
+		w.Docs = append(w.Docs, p.write.Docs...)
+	}
+	return w
+}
+
+// claim makes the attempts of a group durable. Documents whose claim was not stored leave the group.
+func (e *Engine) claim(work context.Context, group []*parcel) []*parcel {
+	rows := make([]*ledger.Row, len(group))
+	var mates []ledger.Mate
+	name := ""
+	if len(group) > 1 {
+		name = fmt.Sprintf("%s.%d", e.o.Settings.Run, e.groups.Add(1))
+	}
+	for i, p := range group {
+		rows[i] = p.t.row
+		e.claimed(p.t.row, p.write.Op)
+		if name != "" {
+			mates = append(mates, ledger.Mate{ID: p.t.row.ID, N: p.t.row.Work.N})
+			a := lastAttempt(p.t.row.Work)
+			a.Group, a.Size = name, len(group)
+		}
+	}
+	for _, row := range rows {
+		row.Work.Mates = mates
+	}
+	if len(rows) == 0 {
+		return nil
+	}
+	errs := e.o.Ledger.Claim(work, rows)
+	var ours []*parcel
+	for i, p := range group {
+		if errs[i] != nil {
+			p.came <- shipped{err: fmt.Errorf("claiming attempt %d: %w", rows[i].Work.Attempt, errs[i])}
+			continue
+		}
+		e.noted(p.t.row)
+		ours = append(ours, p)
+	}
+	return ours
+}
+
+// permit is the right to send a claimed group. Its age counts from before the first claim was stored, so that no write
+// outlives the lease of any of them.
+func permit(group []*parcel, begun time.Time) flexi.Permit {
+	m := flexi.Permit{Claimed: begun}
+	for i, p := range group {
+		row, w := p.t.row, p.t.row.Work
+		name := fmt.Sprintf("%s/%d/%d", row.ID, w.N, w.Attempt)
+		if i == 0 {
+			m.Attempt = name
+		} else {
+			m.Others = append(m.Others, name)
+		}
+		if w.Refused != nil {
+			m.PriorAuth, m.PriorMessage = max(m.PriorAuth, w.Refused.Auth), max(m.PriorMessage, w.Refused.Message)
+		}
+	}
+	return m
+}
+
+// received makes durable what became of one document, whatever happens to the context.
+func (e *Engine) received(work context.Context, t *task, s shipped) (turn, error) {
+	if s.res == nil {
+		return s.tn, s.err
+	}
+	e.outcome(t, s)
+	if err := e.settle(work, t.row); err != nil {
 		return turn{}, err
 	}
-	e.aftermath(work, row, &got)
+	e.aftermath(work, t.row, s)
 	return again(), nil
+}
+
+// afford takes a token for a send after a maybe. A person's resend is paid for by the person.
+func (e *Engine) afford(w *ledger.Work) (time.Duration, bool) {
+	if w.Opens == 0 || w.ByPerson || w.Adopt != "" {
+		return 0, true
+	}
+	wait, ok := e.o.Budget.Maybes.Take(e.o.Now())
+	return wait + time.Duration(e.o.Rand()*float64(wait)), ok
 }
 
 // tooOld: what was seen of the document is older than a write may build upon.
@@ -198,165 +337,4 @@ func (e *Engine) onlyAppended(work context.Context, row *ledger.Row) (bool, erro
 		}
 	}
 	return true, nil
-}
-
-// outcome applies what became of one attempt to the row, in memory. One case for each outcome of DESIGN 3.
-func (e *Engine) outcome(t *task, res *flexi.Result, top string) {
-	row, w, now := t.row, t.row.Work, e.o.Now()
-	a := lastAttempt(w)
-	a.Ended, a.Outcome, a.Errors = now, res.Outcome.String(), res.Errors
-	if res.Request.Kind != "" {
-		a.Requests = []flexi.Request{res.Request}
-	}
-	if res.Err != nil {
-		a.Text = clip(res.Err.Error(), 300)
-	}
-	row.Lease = nil
-	if w.Write == flexi.Attach {
-		e.attached(row, res, now)
-		return
-	}
-	switch res.Outcome {
-	case flexi.Accepted:
-		w.Refused = nil
-		doc := res.Docs[0]
-		row.Sends++
-		e.confirm(row, t.ev, effect{flexiID: doc.FlexiID, number: doc.Number, sent: true})
-		if w.Write == flexi.Create && top != "" && doc.FlexiID != "" && higher(top, doc.FlexiID) == top {
-			e.Hold("restored", fmt.Sprintf("Flexi gave the new document %s/%s the id %s, though it had %s before: it was restored from a backup",
-				row.Evidence, row.Key, doc.FlexiID, top), "check what is missing in Flexi, then `flexid company accept --restored`")
-		}
-	case flexi.Maybe:
-		a.Speaker = res.Speaker.String()
-		e.opened(row, res.Speaker, now)
-	case flexi.Rejected:
-		row.Sends++
-		e.rejected(row, res)
-	case flexi.Refused, flexi.Blocked:
-		row.Sends++
-		e.backToQueue(row, res)
-	case flexi.NotSent:
-		e.backToQueue(row, res)
-	}
-}
-
-// rejected: the ERP refused the document for its content. With an attempt open, or where the words may mean "it is there
-// already", a look comes first.
-func (e *Engine) rejected(row *ledger.Row, res *flexi.Result) {
-	w := row.Work
-	p := problemOf(res)
-	row.Cause = string(res.Cause)
-	if !w.Open && !res.NeedLook && !res.Exists {
-		e.park(row, ledger.Rejected, p)
-		w.End.Cause = row.Cause
-		return
-	}
-	now := e.o.Now()
-	row.State, row.Reason = ledger.Maybe, ""
-	w.Step, w.Absences, w.LastAbs = 0, 0, time.Time{}
-	w.Ended = now // the schedule begins anew; the settle time of an open attempt stays
-	if !w.Open {
-		w.Settle = now
-	}
-	if w.Exists = w.Exists || res.Exists; !res.Exists {
-		w.Reject = &p
-	}
-	row.Due = now
-}
-
-func problemOf(res *flexi.Result) ledger.Problem {
-	var words []string
-	for _, m := range res.Errors {
-		words = append(words, m.Text)
-	}
-	text := strings.Join(words, "; ")
-	if text == "" && res.Err != nil {
-		text = res.Err.Error()
-	}
-	return ledger.Problem{Text: clip(text, 500), Errors: res.Errors}
-}
-
-// backToQueue: nothing was done. Where an earlier attempt is open the row is a maybe again, else it waits in the queue.
-func (e *Engine) backToQueue(row *ledger.Row, res *flexi.Result) {
-	w, now := row.Work, e.o.Now()
-	wait := res.Wait
-	switch {
-	case res.Outcome == flexi.Refused && res.Refresh == flexi.RefreshUser:
-		if w.Refused == nil {
-			w.Refused = &ledger.Refusals{}
-		}
-		if res.Status == 401 {
-			w.Refused.Auth++
-		} else {
-			w.Refused.Message++
-		}
-	case res.Outcome == flexi.Blocked:
-		wait = max(wait, e.o.Settings.Probe/4)
-		if res.Status == 400 && e.blockedAgain(row, res) {
-			return
-		}
-	case res.Outcome == flexi.NotSent:
-		wait = max(wait, time.Duration(e.o.Rand()*float64(time.Second)))
-	}
-	row.Due = now.Add(wait)
-	if w.Open {
-		row.State, row.Reason = ledger.Maybe, ""
-		return
-	}
-	row.State, row.Reason = ledger.Queued, ledger.Waiting
-	if res.Outcome == flexi.Blocked {
-		row.Reason = ledger.Blocked
-	}
-}
-
-// blockedAgain: a document that is blocked by a 400 twice more while others of its evidence go through is at fault itself.
-func (e *Engine) blockedAgain(row *ledger.Row, res *flexi.Result) bool {
-	w := row.Work
-	if w.Refused == nil {
-		w.Refused = &ledger.Refusals{}
-	}
-	accepted := e.gate.acceptedOf(row.Evidence)
-	if w.Refused.Blocks == 0 || accepted > w.Passed {
-		w.Refused.Blocks++
-	}
-	w.Passed = accepted
-	if w.Refused.Blocks < 3 || w.Open {
-		return false
-	}
-	row.Cause = string(res.Cause)
-	e.park(row, ledger.Rejected, problemOf(res))
-	return true
-}
-
-// aftermath does what an outcome asks for beyond the row.
-func (e *Engine) aftermath(work context.Context, row *ledger.Row, res *flexi.Result) {
-	if res.FenceBroken {
-		e.fence.set(row.Evidence, fenceDisproved)
-		e.holdEvidence(row.Evidence, "fence", fmt.Sprintf(
-			"Flexi answered the create of %s/%s as an update or skip: its protection against doubles does not hold", row.Evidence, row.Key),
-			"look at the record in Flexi, then `flexid writes resume "+row.Evidence+"`")
-	}
-	if res.Refresh == flexi.RefreshUser && res.Outcome == flexi.Refused {
-		ctx, cancel := context.WithTimeout(work, 30*time.Second)
-		defer cancel()
-		if err := e.o.ERP.EndUserContext(ctx); err != nil {
-			e.o.Log.Warn().Err(err).Msg("renewing our user's context at Flexi")
-		}
-	}
-	if row.State == ledger.Confirmed && row.Work.Write == flexi.Create && len(res.Docs) > 0 {
-		e.ownDrawn(work, row, res.Docs[0].Number)
-	}
-}
-
-// ownDrawn takes the number that Flexi drew from its series, once it is told or shown.
-func (e *Engine) ownDrawn(ctx context.Context, row *ledger.Row, number string) {
-	number = flexi.NormaliseNumber(row.Evidence, number)
-	if number == "" || !pairless(row.Evidence) || slices.Contains(row.Numbers, number) {
-		return
-	}
-	if _, err := e.o.Ledger.TakeNumber(ctx, row.Evidence, number, row.ID); err != nil {
-		e.o.Log.Warn().Err(err).Str("number", number).Msg("owning a number that Flexi drew")
-		return
-	}
-	row.Numbers = append(row.Numbers, number) // stored with the next compare-and-set
 }

@@ -201,7 +201,7 @@ func (d *draft) fail(e *fieldError) { d.errors = append(d.errors, e) }
 
 func (d *draft) result(e effect) result {
 	r := result{effect: e, ev: d.ev, id: d.rec.id, code: d.rec.text("kod"), warnings: d.warnings}
-	if len(d.ids) > 0 {
+	if len(d.ids) > 0 && !d.t.s.modes.noRequestID {
 		r.requestID = d.ids[0]
 	}
 	return r
@@ -209,6 +209,9 @@ func (d *draft) result(e effect) result {
 
 func (d *draft) refuse(errs ...*fieldError) *refusal {
 	r := &refusal{path: d.ev.path + "[temporary-id=null]", errors: errs}
+	if d.t.s.modes.nameless {
+		return r
+	}
 	if len(d.ids) > 0 {
 		r.path = d.ev.path + "[" + d.ids[0] + "]"
 	}

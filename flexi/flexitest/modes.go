@@ -31,6 +31,8 @@ type modes struct {
 	dropExt     bool
 	usedNumbers bool
 	noWrites    bool // no licence for writing
+	noRequestID bool
+	nameless    bool // errors name no record
 	forbidden   map[string]bool
 	periods     [][2]string
 	columns     map[string][]string
@@ -122,6 +124,12 @@ func (s *Server) DropExternalIDs(on bool) { s.setMode(func(m *modes) { m.dropExt
 
 // AllowUsedNumbers switches the uniqueness of document numbers off.
 func (s *Server) AllowUsedNumbers(on bool) { s.setMode(func(m *modes) { m.usedNumbers = on }) }
+
+// OmitRequestIDs makes answers leave out which record of a request an id belongs to.
+func (s *Server) OmitRequestIDs(on bool) { s.setMode(func(m *modes) { m.noRequestID = on }) }
+
+// NamelessErrors makes refusals leave out which record of a request they are about.
+func (s *Server) NamelessErrors(on bool) { s.setMode(func(m *modes) { m.nameless = on }) }
 
 // SetLicence says whether the licence covers writing. Without it writes are 402 and reads of records 404.
 func (s *Server) SetLicence(write bool) { s.setMode(func(m *modes) { m.noWrites = !write }) }

@@ -38,6 +38,7 @@ func (w *Work) clone() *Work {
 	c.Refused = pointTo(w.Refused)
 	c.Reject = w.Reject.clone()
 	c.End = pointTo(w.End)
+	c.Mates = slices.Clone(w.Mates)
 	c.Story = w.Story.clone()
 	return c
 }

@@ -154,6 +154,10 @@ type Work struct {
 	ByPerson bool      `json:"by_person,omitempty"`
 	Pass     bool      `json:"pass,omitempty"`    // a person allowed this event to pass over what is there
 	Alone    bool      `json:"alone,omitempty"`   // after a maybe a document is sent alone
+	Splits   int       `json:"splits,omitempty"`  // refused requests that it shared
+	Most     int       `json:"most,omitempty"`    // most documents in its next request; 0 = no limit of its own
+	Mates    []Mate    `json:"mates,omitempty"`   // who shared the last request, itself included; nil = nobody
+	Shake    float64   `json:"shake,omitempty"`   // jitter of its look-ups, in [0, 1); one for a whole request
 	Final    bool      `json:"final,omitempty"`   // the event is over: confirmed, dropped, parked for good
 	Partner  string    `json:"partner,omitempty"` // Flexi id of the partner of a number pair
 	Adopt    string    `json:"adopt,omitempty"`   // Flexi id of the record that gets our external id
@@ -162,6 +166,12 @@ type Work struct {
 
 	End   *End  `json:"end,omitempty"` // set when Final
 	Story Story `json:"story"`
+}
+
+// Mate is one event that shared a request.
+type Mate struct {
+	ID ID  `json:"id"`
+	N  int `json:"n"`
 }
 
 // End is how an event ended. The row may be parked later by a read-back; the event's own end stays.
@@ -209,6 +219,8 @@ type Attempt struct {
 	N        int             `json:"n"`
 	Op       flexi.Op        `json:"op"`
 	Claimed  time.Time       `json:"claimed"`
+	Group    string          `json:"group,omitempty"`     // name of the request that it shared
+	Size     int             `json:"documents,omitempty"` // in that request; 0 = it was alone
 	Ended    time.Time       `json:"ended,omitzero"`
 	Outcome  string          `json:"outcome,omitempty"` // "" = running; an Outcome's word
 	Speaker  string          `json:"speaker,omitempty"`

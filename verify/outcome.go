@@ -1,0 +1,212 @@
+package verify
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"flexid/flexi"
+	"flexid/verify/ledger"
+)
+
+// outcome applies what became of one attempt to the row, in memory. One case for each outcome of DESIGN 3.
+func (e *Engine) outcome(t *task, s shipped) {
+	row, w, now, res := t.row, t.row.Work, s.at, s.res
+	w.Shake = s.rand
+	a := lastAttempt(w)
+	a.Ended, a.Outcome, a.Errors = now, res.Outcome.String(), res.Errors
+	if res.Request.Kind != "" {
+		a.Requests = []flexi.Request{res.Request}
+	}
+	if res.Err != nil {
+		a.Text = clip(res.Err.Error(), 300)
+	}
+	row.Lease = nil
+	if w.Write == flexi.Attach {
+		e.attached(row, res, now)
+		return
+	}
+	switch res.Outcome {
+	case flexi.Accepted:
+		w.Refused = nil
+		doc := res.Docs[0]
+		row.Sends++
+		e.confirm(row, t.ev, effect{flexiID: doc.FlexiID, number: doc.Number, sent: true})
+		if doc.FlexiID == "" {
+			row.ReadBack = now // the answer did not say which of the new records is ours: a look does
+		}
+		if w.Write == flexi.Create && s.top != "" && doc.FlexiID != "" && higher(s.top, doc.FlexiID) == s.top {
+			e.Hold("restored", fmt.Sprintf("Flexi gave the new document %s/%s the id %s, though it had %s before: it was restored from a backup",
+				row.Evidence, row.Key, doc.FlexiID, s.top), "check what is missing in Flexi, then `flexid company accept --restored`")
+		}
+	case flexi.Maybe:
+		a.Speaker = res.Speaker.String()
+		e.opened(row, res.Speaker, now)
+	case flexi.Rejected:
+		row.Sends++
+		if s.size > 1 {
+			e.split(row, s)
+			return
+		}
+		e.rejected(row, res)
+	case flexi.Refused, flexi.Blocked:
+		row.Sends++
+		if s.size > 1 && res.Outcome == flexi.Blocked && res.Status == 400 {
+			w.Most = 1 // it may be about one document, and only one that is alone can be told so
+		}
+		e.backToQueue(row, res)
+	case flexi.NotSent:
+		e.backToQueue(row, res)
+	}
+}
+
+// split: the ERP refused a request of several documents and took all of it back. Nothing in it is rejected yet: a document
+// that the answer names goes alone next, the others without it, in halves where the answer names none or not for the first
+// time. "Exists" is looked at first.
+func (e *Engine) split(row *ledger.Row, s shipped) {
+	w := row.Work
+	a := lastAttempt(w)
+	own := s.res.Docs[0].Errors
+	a.Errors = own
+	a.Text = fmt.Sprintf("refused in a request of %d documents and taken back with it", s.size)
+	w.Splits++
+	switch {
+	case len(own) > 0:
+		w.Most = 1
+	case s.named && w.Splits == 1:
+	default:
+		w.Most = (s.size + 1) / 2
+	}
+	w.Mates = nil
+	row.LookOnce = row.LookOnce || s.res.Exists
+	row.State, row.Reason, row.Due = ledger.Queued, ledger.Waiting, s.at
+}
+
+// rejected: the ERP refused the document for its content. With an attempt open, or where the words may mean "it is there
+// already", a look comes first.
+func (e *Engine) rejected(row *ledger.Row, res *flexi.Result) {
+	w := row.Work
+	p := problemOf(res)
+	row.Cause = string(res.Cause)
+	if !w.Open && !res.NeedLook && !res.Exists {
+		e.park(row, ledger.Rejected, p)
+		w.End.Cause = row.Cause
+		return
+	}
+	now := e.o.Now()
+	row.State, row.Reason = ledger.Maybe, ""
+	w.Step, w.Absences, w.LastAbs = 0, 0, time.Time{}
+	w.Ended = now // the schedule begins anew; the settle time of an open attempt stays
+	if !w.Open {
+		w.Settle = now
+	}
+	if w.Exists = w.Exists || res.Exists; !res.Exists {
+		w.Reject = &p
+	}
+	row.Due = now
+}
+
+func problemOf(res *flexi.Result) ledger.Problem {
+	var words []string
+	for _, m := range res.Errors {
+		words = append(words, m.Text)
+	}
+	text := strings.Join(words, "; ")
+	if text == "" && res.Err != nil {
+		text = res.Err.Error()
+	}
+	return ledger.Problem{Text: clip(text, 500), Errors: res.Errors}
+}
+
+// backToQueue: nothing was done. Where an earlier attempt is open the row is a maybe again, else it waits in the queue.
+func (e *Engine) backToQueue(row *ledger.Row, res *flexi.Result) {
+	w, now := row.Work, e.o.Now()
+	wait := res.Wait
+	switch {
+	case res.Outcome == flexi.Refused && res.Refresh == flexi.RefreshUser:
+		if w.Refused == nil {
+			w.Refused = &ledger.Refusals{}
+		}
+		if res.Status == 401 {
+			w.Refused.Auth++
+		} else {
+			w.Refused.Message++
+		}
+	case res.Outcome == flexi.Blocked:
+		wait = max(wait, e.o.Settings.Probe/4)
+		if res.Status == 400 && e.blockedAgain(row, res) {
+			return
+		}
+	case res.Outcome == flexi.NotSent:
+		wait = max(wait, time.Duration(e.o.Rand()*float64(time.Second)))
+	}
+	if res.Outcome == flexi.Refused {
+		more, _ := e.o.Budget.Refusals.Take(now)
+		wait = max(wait, more)
+	}
+	row.Due = now.Add(wait)
+	w.Mates = nil
+	if w.Open {
+		row.State, row.Reason = ledger.Maybe, ""
+		return
+	}
+	row.State, row.Reason = ledger.Queued, ledger.Waiting
+	if res.Outcome == flexi.Blocked {
+		row.Reason = ledger.Blocked
+	}
+}
+
+// blockedAgain: a document that is blocked by a 400 twice more while others of its evidence go through is at fault itself.
+func (e *Engine) blockedAgain(row *ledger.Row, res *flexi.Result) bool {
+	w := row.Work
+	if w.Refused == nil {
+		w.Refused = &ledger.Refusals{}
+	}
+	accepted := e.gate.acceptedOf(row.Evidence)
+	if w.Refused.Blocks == 0 || accepted > w.Passed {
+		w.Refused.Blocks++
+	}
+	w.Passed = accepted
+	if w.Refused.Blocks < 3 || w.Open {
+		return false
+	}
+	row.Cause = string(res.Cause)
+	e.park(row, ledger.Rejected, problemOf(res))
+	return true
+}
+
+// aftermath does what an outcome asks for beyond the row; what concerns a whole request is done once.
+func (e *Engine) aftermath(work context.Context, row *ledger.Row, s shipped) {
+	res := s.res
+	if s.lead && res.FenceBroken {
+		e.fence.set(row.Evidence, fenceDisproved)
+		e.holdEvidence(row.Evidence, "fence", fmt.Sprintf(
+			"Flexi answered the create of %s/%s as an update or skip: its protection against doubles does not hold", row.Evidence, row.Key),
+			"look at the record in Flexi, then `flexid writes resume "+row.Evidence+"`")
+	}
+	if s.lead && res.Refresh == flexi.RefreshUser && res.Outcome == flexi.Refused {
+		ctx, cancel := context.WithTimeout(work, 30*time.Second)
+		defer cancel()
+		if err := e.o.ERP.EndUserContext(ctx); err != nil {
+			e.o.Log.Warn().Err(err).Msg("renewing our user's context at Flexi")
+		}
+	}
+	if row.State == ledger.Confirmed && row.Work.Write == flexi.Create && len(res.Docs) > 0 {
+		e.ownDrawn(work, row, res.Docs[0].Number)
+	}
+}
+
+// ownDrawn takes the number that Flexi drew from its series, once it is told or shown.
+func (e *Engine) ownDrawn(ctx context.Context, row *ledger.Row, number string) {
+	number = flexi.NormaliseNumber(row.Evidence, number)
+	if number == "" || !pairless(row.Evidence) || slices.Contains(row.Numbers, number) {
+		return
+	}
+	if _, err := e.o.Ledger.TakeNumber(ctx, row.Evidence, number, row.ID); err != nil {
+		e.o.Log.Warn().Err(err).Str("number", number).Msg("owning a number that Flexi drew")
+		return
+	}
+	row.Numbers = append(row.Numbers, number) // stored with the next compare-and-set
+}

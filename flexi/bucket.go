@@ -9,9 +9,10 @@ import (
 // instead of multiplying the load of a server that is already in trouble. The floor keeps a quiet daemon, whose bucket
 // nothing refills, from giving up on the first fault.
 const (
-	readAttempts = 4
-	backoffBase  = 200 * time.Millisecond
-	backoffCap   = 10 * time.Second
+	readAttempts    = 4
+	refusedAttempts = 10 // tries of one read that the ERP refused (429); its time is mostly over before
+	backoffBase     = 200 * time.Millisecond
+	backoffCap      = 10 * time.Second
 )
 
 // Budget is what everything that talks to one ERP may spend on sending again. There is one for each process; the client

@@ -63,6 +63,7 @@ type Client struct {
 	tls    *tls.Config
 	guard  *Guard
 	budget *Budget
+	door   *door
 }
 
 var companyName = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
@@ -79,6 +80,7 @@ func New(o Options) (*Client, error) {
 	if c.o.Rand == nil {
 		c.o.Rand = rand.Float64
 	}
+	c.door = &door{now: c.o.Now, random: c.o.Rand}
 	if c.o.Dial == nil {
 		c.o.Dial = (&net.Dialer{Timeout: dialTimeout}).DialContext
 	}

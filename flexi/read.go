@@ -25,42 +25,99 @@ const leastTry = time.Second
 // read asks until take is content with an answer, within one budget of time, tries and tokens. Every try has a
 // connection of its own: on a pooled one net/http would replay reads behind the back of this policy and of the counts.
 func (c *Client) read(ctx context.Context, q ask) error {
-	deadline := c.o.Now().Add(2 * c.o.ReadTimeout)
-	for n := 0; ; n++ {
-		a, err := c.readOnce(ctx, q)
-		if err == nil {
-			if n == 0 {
+	r := reading{c: c, ask: q, deadline: c.o.Now().Add(2 * c.o.ReadTimeout)}
+	for {
+		pass, err := c.door.enter(ctx, r.left(ctx)-leastTry)
+		if err != nil {
+			return r.turnedAway(err)
+		}
+		a, e := c.readOnce(ctx, q)
+		c.door.answered(pass, a)
+		if e == nil {
+			if r.faults+r.refusals == 0 {
 				c.budget.Reads.Pay(1)
 			}
 			return nil
 		}
-		if q.once || n+1 >= readAttempts || !worthAnotherTry(err) || ctx.Err() != nil {
-			return err
-		}
-		wait := backoff(n, c.o.Rand)
-		if _, ok := ParseRetryAfter(a.header, c.o.Now()); ok {
-			wait = retryWait(a.header, c.o.Now(), c.o.Rand)
-		}
-		if !c.timeFor(ctx, deadline, wait) {
-			return err
-		}
-		if _, ok := c.budget.Reads.Take(c.o.Now()); !ok {
-			return err
-		}
-		if !sleep(ctx, wait) {
-			return err
+		r.last = e
+		if !r.again(ctx, a) {
+			return r.last
 		}
 	}
 }
 
-// timeFor reports whether a try after wait still has time to end. The deadline comes before the number of tries: a
-// server that asks for a long wait is not waited for.
-func (c *Client) timeFor(ctx context.Context, deadline time.Time, wait time.Duration) bool {
-	left := deadline.Sub(c.o.Now())
+// reading is one read under way.
+type reading struct {
+	c                *Client
+	ask              ask
+	deadline         time.Time
+	faults, refusals int
+	last             *Error
+}
+
+// left is the time that is left for everything. The deadline comes before the number of tries: a server that asks for a
+// long wait is not waited for.
+func (r *reading) left(ctx context.Context) time.Duration {
+	left := r.deadline.Sub(r.c.o.Now())
 	if d, ok := ctx.Deadline(); ok {
 		left = min(left, time.Until(d))
 	}
-	return left >= wait+leastTry
+	return left
+}
+
+// again reports whether the same question is asked once more. It has waited then as a fault asks for; as a refusal asks
+// for, the door does.
+func (r *reading) again(ctx context.Context, a answer) bool {
+	if a.status == http.StatusTooManyRequests {
+		return r.refused(ctx)
+	}
+	c := r.c
+	if r.faults++; r.ask.once || r.faults >= readAttempts || !worthAnotherTry(r.last) || ctx.Err() != nil {
+		return false
+	}
+	wait := backoff(r.faults-1, c.o.Rand)
+	if _, ok := ParseRetryAfter(a.header, c.o.Now()); ok {
+		wait = retryWait(a.header, c.o.Now(), c.o.Rand)
+	}
+	if r.left(ctx) < wait+leastTry {
+		return false
+	}
+	if _, ok := c.budget.Reads.Take(c.o.Now()); !ok {
+		return false
+	}
+	return sleep(ctx, wait)
+}
+
+// refused is again for a 429. A refusal is cheap for the server and says when to come back, so it has a budget of its
+// own: with the one for faults, of two hundred callers that were refused together most would give up.
+func (r *reading) refused(ctx context.Context) bool {
+	c := r.c
+	if r.refusals++; r.ask.once || r.refusals >= refusedAttempts || r.left(ctx) < c.door.left()+leastTry {
+		r.shut(c.door.shut())
+		return false
+	}
+	if wait, ok := c.budget.Refusals.Take(c.o.Now()); !ok {
+		shut := c.door.shut()
+		shut.Until = latest(shut.Until, c.o.Now().Add(wait))
+		r.shut(shut)
+		return false
+	}
+	return true
+}
+
+// shut gives the refusal its date.
+func (r *reading) shut(err *ShutError) { r.last.Err = fmt.Errorf("%w: %w", r.last.Err, err) }
+
+// turnedAway is the error of a read that the door did not let through.
+func (r *reading) turnedAway(err error) error {
+	var shut *ShutError
+	switch {
+	case r.last == nil:
+		return &Error{Op: r.ask.op, Method: r.ask.method, URL: r.c.base.Path + r.ask.path, Outcome: NotSent, Err: err}
+	case errors.As(err, &shut):
+		r.shut(shut)
+	}
+	return r.last
 }
 
 func sleep(ctx context.Context, d time.Duration) bool {
@@ -74,8 +131,8 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// readOnce is one try. Its error is always an *Error.
-func (c *Client) readOnce(ctx context.Context, q ask) (answer, error) {
+// readOnce is one try.
+func (c *Client) readOnce(ctx context.Context, q ask) (answer, *Error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.o.ReadTimeout, errors.New("the time for the read is over"))
 	defer cancel()
 	start := c.o.Now()
@@ -98,10 +155,7 @@ func (c *Client) readOnce(ctx context.Context, q ask) (answer, error) {
 		r.Outcome, r.Error = e.Outcome.String(), clip(e.Error())
 	}
 	c.observe(r)
-	if e != nil {
-		return a, e
-	}
-	return a, nil
+	return a, e
 }
 
 func (c *Client) roundTrip(ctx context.Context, q ask) (answer, error) {
@@ -155,17 +209,13 @@ func readStatus(a answer) error {
 }
 
 // worthAnotherTry reports whether the same question may be answered a moment later.
-func worthAnotherTry(err error) bool {
-	var e *Error
-	if !errors.As(err, &e) {
-		return false
-	}
+func worthAnotherTry(e *Error) bool {
 	var cert *CertError
 	switch {
-	case errors.As(err, &cert), e.Status == http.StatusNotImplemented, e.Status == http.StatusHTTPVersionNotSupported:
+	case errors.As(e, &cert), e.Status == http.StatusNotImplemented, e.Status == http.StatusHTTPVersionNotSupported:
 		return false
 	case e.Outcome == NotSent, e.Outcome == Refused:
-		return !errors.Is(err, errAnswerLimit)
+		return !errors.Is(e, errAnswerLimit)
 	}
 	return false
 }

@@ -105,7 +105,8 @@ func TestReadRetries(t *testing.T) {
 		{"503, then well", []func(*rawConn){fail(503), ok}, 2, Accepted},
 		{"500 502 504, then well", []func(*rawConn){fail(500), fail(502), fail(504), ok}, 4, Accepted},
 		{"500 for ever", []func(*rawConn){fail(500)}, 4, Refused},
-		{"429 for ever", []func(*rawConn){fail(429)}, 4, Refused},
+		{"429 for ever", []func(*rawConn){fail(429)}, 10, Refused},
+		{"429 twice, 503 thrice, then well", []func(*rawConn){fail(429), fail(503), fail(429), fail(503), fail(503), ok}, 6, Accepted},
 		{"408", []func(*rawConn){fail(408), ok}, 2, Accepted},
 		{"half an answer", []func(*rawConn){func(c *rawConn) { _, _ = c.request(); _, _ = c.Write([]byte("HTTP/1.1 2")); c.hangUp() }, ok}, 2, Accepted},
 		{"reset", []func(*rawConn){func(c *rawConn) { _, _ = c.request(); c.reset() }, ok}, 2, Accepted},
@@ -157,9 +158,10 @@ func TestReadWaits(t *testing.T) {
 	})
 	t.Run("Retry-After with jitter on top", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			took, n, _ := run(t, answering(429, "Retry-After: 2\r\n", ""), func(o *Options) { o.ReadTimeout = 30 * time.Second })
-			if took != 9*time.Second || n != 4 {
-				t.Errorf("%d tries in %s", n, took)
+			took, n, err := run(t, answering(429, "Retry-After: 2\r\n", ""), func(o *Options) { o.ReadTimeout = 30 * time.Second })
+			// 2 s each time, and on top 1, 2, 4, 8, 16 s: the next wait would be 32 s of the last 19.
+			if took.Round(100*time.Millisecond) != 41100*time.Millisecond || n != 6 || !errors.As(err, new(*ShutError)) {
+				t.Errorf("%d tries in %s: %v", n, took, err)
 			}
 		})
 	})

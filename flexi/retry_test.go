@@ -86,7 +86,7 @@ func TestRetryWait(t *testing.T) {
 func TestRefusedCarriesAWait(t *testing.T) {
 	s := startRaw(t, answering(429, "Retry-After: 10\r\n", ""))
 	c := testClient(t, s.url(), func(o *Options) { o.Rand = func() float64 { return 0.2 } })
-	if r := send(t, c, mustPrepare(t, createWrite()), permit("a1")); r.Outcome != Refused || r.Wait != 11*time.Second {
+	if r := send(t, c, mustPrepare(t, createWrite()), permit("a1")); r.Outcome != Refused || r.Wait != 11200*time.Millisecond {
 		t.Errorf("%s, wait %s", r.Outcome, r.Wait)
 	}
 }

@@ -43,8 +43,11 @@ func retryWait(h http.Header, now time.Time, random func() float64) time.Duratio
 	if !ok {
 		return jitter(random, time.Second)
 	}
-	return ra + jitter(random, max(time.Second, ra/2))
+	return ra + jitter(random, spreadOf(ra))
 }
+
+// spreadOf is over how long those come back who were asked to wait: the longer the wait, the more have gathered.
+func spreadOf(ra time.Duration) time.Duration { return max(time.Second, ra/2) }
 
 // jitter is uniform in [0, most).
 func jitter(random func() float64, most time.Duration) time.Duration {

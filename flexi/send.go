@@ -30,16 +30,27 @@ type Conn struct {
 	c    *Client
 	cc   *http.ClientConn
 	g    *gate
+	pass int // of the door
 	used atomic.Bool
 }
 
-// Dial connects for one write. The error is an *Error with Outcome NotSent; certificate trouble is a *CertError in it.
+// Dial connects for one write. The error is an *Error with Outcome NotSent; certificate trouble is a *CertError in it,
+// and a *ShutError says until when the ERP wants no requests. Dial waits for that at most a second.
 func (c *Client) Dial(ctx context.Context) (*Conn, error) {
+	const op = "connect to the ERP"
+	patience := dialPatience
+	if d, ok := ctx.Deadline(); ok {
+		patience = min(patience, time.Until(d))
+	}
+	pass, err := c.door.enter(ctx, patience)
+	if err != nil {
+		return nil, &Error{Op: op, Outcome: NotSent, Err: err}
+	}
 	cc, g, err := c.dial(ctx)
 	if err != nil {
-		return nil, &Error{Op: "connect to the ERP", Outcome: NotSent, Err: err}
+		return nil, &Error{Op: op, Outcome: NotSent, Err: err}
 	}
-	return &Conn{c: c, cc: cc, g: g}, nil
+	return &Conn{c: c, cc: cc, g: g, pass: pass}, nil
 }
 
 // Close gives the connection up. It may be called at any time, also after Send.
@@ -56,7 +67,8 @@ func (cn *Conn) Send(ctx context.Context, p Prepared, permit Permit) Result {
 		r.Outcome, r.Scope, r.Remedy = Blocked, ScopeAll, remedyGuard
 		cn.c.tripped(permit.Attempt)
 	}
-	if r.Outcome == Refused {
+	r.Wait = cn.c.door.answered(cn.pass, a)
+	if r.Outcome == Refused && r.Wait == 0 {
 		r.Wait = retryWait(a.header, cn.c.o.Now(), cn.c.o.Rand)
 	}
 	cn.c.record(&r, p, a, start)

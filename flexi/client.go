@@ -39,6 +39,8 @@ type Options struct {
 
 	// Budget bounds what is sent again; nil = one of its own.
 	Budget *Budget
+	// Quota is asked before every request; nil = no limit.
+	Quota Quota
 	// Observe is told every request of which at least one byte reached the wire, also the tries of one read.
 	Observe func(Request)
 	// Tripped is told the name of an attempt that was about to be sent twice; the caller stops all writes.

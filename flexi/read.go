@@ -105,8 +105,12 @@ func (c *Client) readOnce(ctx context.Context, q ask) (answer, error) {
 }
 
 func (c *Client) roundTrip(ctx context.Context, q ask) (answer, error) {
+	if err := c.take(ctx, q.kind); err != nil {
+		return answer{}, err
+	}
 	cc, g, err := c.dial(ctx)
 	if err != nil {
+		c.returned(q.kind)
 		return answer{}, err
 	}
 	defer cc.Close() //nolint:errcheck // one request per connection
@@ -162,7 +166,7 @@ func worthAnotherTry(err error) bool {
 	}
 	var cert *CertError
 	switch {
-	case errors.As(err, &cert), e.Status == http.StatusNotImplemented, e.Status == http.StatusHTTPVersionNotSupported:
+	case isQuota(err), errors.As(err, &cert), e.Status == http.StatusNotImplemented, e.Status == http.StatusHTTPVersionNotSupported:
 		return false
 	case e.Outcome == NotSent, e.Outcome == Refused:
 		return !errors.Is(err, errAnswerLimit)

@@ -33,17 +33,28 @@ type Conn struct {
 	used atomic.Bool
 }
 
-// Dial connects for one write. The error is an *Error with Outcome NotSent; certificate trouble is a *CertError in it.
+// Dial connects for one write. The error is an *Error with Outcome NotSent; certificate trouble is a *CertError in it, a
+// used-up budget a *QuotaError.
 func (c *Client) Dial(ctx context.Context) (*Conn, error) {
+	notSent := func(err error) error { return &Error{Op: "connect to the ERP", Outcome: NotSent, Err: err} }
+	if err := c.take(ctx, "write"); err != nil {
+		return nil, notSent(err)
+	}
 	cc, g, err := c.dial(ctx)
 	if err != nil {
-		return nil, &Error{Op: "connect to the ERP", Outcome: NotSent, Err: err}
+		c.returned("write")
+		return nil, notSent(err)
 	}
 	return &Conn{c: c, cc: cc, g: g}, nil
 }
 
 // Close gives the connection up. It may be called at any time, also after Send.
-func (cn *Conn) Close() error { return ignoreClosed(cn.cc.Close()) }
+func (cn *Conn) Close() error {
+	if !cn.used.Swap(true) {
+		cn.c.returned("write")
+	}
+	return ignoreClosed(cn.cc.Close())
+}
 
 // Send sends the request once and says what became of it; the connection is used up then. It blocks until there is an
 // answer or the write's time is over. It never sends on behalf of a claim that is too old, by the wall clock or the

@@ -20,6 +20,8 @@ import (
 // Options are the settings of a Client.
 type Options struct {
 	URL, Company, User, Password string
+	// Session logs in once and sends the session's id instead of user and password; see KeepSession and Logout.
+	Session bool
 
 	// CAs replaces the system's authorities. CertSHA256 pins the server's certificate instead (hex, with or without
 	// colons). One of the two always decides: verification cannot be switched off.
@@ -65,6 +67,8 @@ type Client struct {
 	tls    *tls.Config
 	guard  *Guard
 	budget *Budget
+
+	session *session // nil = user and password go with every request
 }
 
 var companyName = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
@@ -74,6 +78,9 @@ func New(o Options) (*Client, error) {
 	c := &Client{o: o, guard: NewGuard(), budget: o.Budget}
 	if c.budget == nil {
 		c.budget = NewBudget(1)
+	}
+	if o.Session {
+		c.session = newSession()
 	}
 	if c.o.Now == nil {
 		c.o.Now = time.Now
@@ -115,7 +122,7 @@ func (o Options) faults() []error {
 	if o.User == "" {
 		faults = append(faults, errors.New("user is missing"))
 	}
-	if strings.Contains(o.User, ":") {
+	if strings.Contains(o.User, ":") && !o.Session {
 		faults = append(faults, errors.New("user has a colon in it, which basic authentication cannot carry"))
 	}
 	if o.Password == "" {

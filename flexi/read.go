@@ -16,7 +16,11 @@ type ask struct {
 	path   string // without the ERP's base, with the query
 	body   []byte
 	once   bool // not retried
-	take   func(answer) error
+
+	login   bool   // about the session itself: it carries the one given, "" = none
+	session string // of a login
+	cookie  string
+	take    func(answer) error
 }
 
 // leastTry is the time a further try must have to be worth its request.
@@ -25,7 +29,7 @@ const leastTry = time.Second
 // read asks until take is content with an answer, within one budget of time, tries and tokens. Every try has a
 // connection of its own: on a pooled one net/http would replay reads behind the back of this policy and of the counts.
 func (c *Client) read(ctx context.Context, q ask) error {
-	deadline := c.o.Now().Add(2 * c.o.ReadTimeout)
+	deadline, renewed := c.o.Now().Add(2*c.o.ReadTimeout), q.login
 	for n := 0; ; n++ {
 		a, err := c.readOnce(ctx, q)
 		if err == nil {
@@ -33,6 +37,10 @@ func (c *Client) read(ctx context.Context, q ask) error {
 				c.budget.Reads.Pay(1)
 			}
 			return nil
+		}
+		if a.over && !renewed { // asked again at once, in a new session
+			renewed = true
+			continue
 		}
 		if q.once || n+1 >= readAttempts || !worthAnotherTry(err) || ctx.Err() != nil {
 			return err
@@ -105,12 +113,20 @@ func (c *Client) readOnce(ctx context.Context, q ask) (answer, error) {
 }
 
 func (c *Client) roundTrip(ctx context.Context, q ask) (answer, error) {
-	if err := c.take(ctx, q.kind); err != nil {
+	session, quotaKind := q.session, KindLogin
+	if !q.login {
+		quotaKind = q.kind
+		var err error
+		if session, err = c.enter(ctx); err != nil {
+			return answer{}, err
+		}
+	}
+	if err := c.take(ctx, quotaKind); err != nil {
 		return answer{}, err
 	}
 	cc, g, err := c.dial(ctx)
 	if err != nil {
-		c.returned(q.kind)
+		c.returned(quotaKind)
 		return answer{}, err
 	}
 	defer cc.Close() //nolint:errcheck // one request per connection
@@ -123,7 +139,13 @@ func (c *Client) roundTrip(ctx context.Context, q ask) (answer, error) {
 		return answer{}, err
 	}
 	req.Header.Set("Cache-Control", "no-cache")
-	return exchange(cc, g, req, limits{bytes: maxReadAnswer}), nil
+	if q.cookie != "" {
+		req.Header.Set("Cookie", q.cookie)
+	}
+	c.sign(req, session)
+	a := exchange(cc, g, req, limits{bytes: maxReadAnswer})
+	a.over = c.loggedOut(a, session)
+	return a, nil
 }
 
 // readError makes the error of one try; nil for nil.
@@ -135,7 +157,10 @@ func (c *Client) readError(q ask, a answer, err error) *Error {
 	if env, ok := decodeEnvelope(a.body); ok && a.whole {
 		e.Messages = env.all()
 	}
+	var login *Error
 	switch s := a.status; {
+	case s == 0 && a.sent == 0 && errors.As(err, &login): // of the login that goes before
+		e.Outcome, e.Status = login.Outcome, login.Status
 	case s == 0 && a.sent == 0:
 		e.Outcome = NotSent
 	case s == 401, s == 402, s == 403, s == 404, s == 405, s == 406:

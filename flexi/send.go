@@ -31,12 +31,20 @@ type Conn struct {
 	cc   *http.ClientConn
 	g    *gate
 	used atomic.Bool
+
+	session string // that the request will carry
 }
 
 // Dial connects for one write. The error is an *Error with Outcome NotSent; certificate trouble is a *CertError in it, a
-// used-up budget a *QuotaError.
+// used-up budget a *QuotaError; Status is that of a login that was refused.
 func (c *Client) Dial(ctx context.Context) (*Conn, error) {
-	notSent := func(err error) error { return &Error{Op: "connect to the ERP", Outcome: NotSent, Err: err} }
+	notSent := func(err error) error {
+		return &Error{Op: "connect to the ERP", Outcome: NotSent, Status: statusOf(err), Err: err}
+	}
+	session, err := c.enter(ctx)
+	if err != nil {
+		return nil, notSent(err)
+	}
 	if err := c.take(ctx, "write"); err != nil {
 		return nil, notSent(err)
 	}
@@ -45,7 +53,7 @@ func (c *Client) Dial(ctx context.Context) (*Conn, error) {
 		c.returned("write")
 		return nil, notSent(err)
 	}
-	return &Conn{c: c, cc: cc, g: g}, nil
+	return &Conn{c: c, cc: cc, g: g, session: session}, nil
 }
 
 // Close gives the connection up. It may be called at any time, also after Send.
@@ -66,6 +74,9 @@ func (cn *Conn) Send(ctx context.Context, p Prepared, permit Permit) Result {
 	if errors.Is(a.err, errSecondSend) && a.sent == 0 {
 		r.Outcome, r.Scope, r.Remedy = Blocked, ScopeAll, remedyGuard
 		cn.c.tripped(permit.Attempt)
+	}
+	if cn.c.session != nil && r.Outcome == Refused && r.Status == http.StatusBadRequest {
+		cn.c.session.setStale()
 	}
 	if r.Outcome == Refused {
 		r.Wait = retryWait(a.header, cn.c.o.Now(), cn.c.o.Rand)
@@ -94,7 +105,10 @@ func (cn *Conn) try(ctx context.Context, p Prepared, permit Permit) answer {
 	cn.g.open(cn.check(permit))
 	req := cn.c.request(ctx, http.MethodPost, cn.c.companyPath("/"+p.write.Evidence+".json"), p.body)
 	req.URL.RawQuery = writeQuery
-	return exchange(cn.cc, cn.g, req, limits{bytes: maxWriteAnswer, head: left * 9 / 10})
+	cn.c.sign(req, cn.session)
+	a := exchange(cn.cc, cn.g, req, limits{bytes: maxWriteAnswer, head: left * 9 / 10})
+	cn.c.loggedOut(a, cn.session)
+	return a
 }
 
 // check is asked before each piece of the request.
@@ -123,7 +137,7 @@ func age(then, now time.Time) time.Duration {
 	return max(now.Sub(then), now.Round(0).Sub(then.Round(0)))
 }
 
-// request is made by hand so that nothing in it invites a replay: no GetBody, no key, Connection: close.
+// request is made by hand so that nothing in it invites a replay: no GetBody, no key, Connection: close. It is not signed.
 func (c *Client) request(ctx context.Context, method, path string, body []byte) *http.Request {
 	u := *c.base
 	u.Path += path
@@ -141,7 +155,6 @@ func (c *Client) request(ctx context.Context, method, path string, body []byte) 
 		req.Body = io.NopCloser(bytes.NewReader(body))
 		req.ContentLength = int64(len(body))
 	}
-	req.SetBasicAuth(c.o.User, c.o.Password)
 	return req
 }
 

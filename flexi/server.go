@@ -82,9 +82,14 @@ func statusObject(body []byte) map[string]json.RawMessage {
 }
 
 // EndUserContext makes the server forget what it holds of our user for this company: it goes on acting on a role or a
-// login that was changed long after. It writes no document and is sent once.
+// login that was changed long after. Sessions stay open. It writes no document and is sent once. Where a write was refused
+// because its session had ended it only logs in again.
 func (c *Client) EndUserContext(ctx context.Context) error {
-	path := "/status/user/" + url.PathEscape(c.o.User) + "/logout.json?auth=http&company=" + url.QueryEscape(c.o.Company)
+	if c.session != nil && !c.session.takeStale() {
+		_, err := c.enter(ctx)
+		return err
+	}
+	path := c.logoutPath() + "&company=" + url.QueryEscape(c.o.Company)
 	return c.read(ctx, ask{op: "end the context of our user", kind: "read", method: http.MethodPost, path: path,
 		once: true, take: func(answer) error { return nil }})
 }

@@ -7,14 +7,12 @@ import (
 	"time"
 )
 
-// Quota is the licence's daily limit of requests. It is asked before every connection to the ERP; a request that it was
-// not asked for never leaves. Its methods are called by many goroutines at once.
+// Quota is the licence's daily limit of requests. It is asked before every connection to the ERP; a request that it did
+// not grant never leaves. It is asked by many goroutines at once.
 type Quota interface {
 	// Take spends one request of a kind: read, write, lookup, probe or login. nil = it may be sent; an error should be a
-	// *QuotaError, so that the caller knows for how long.
-	Take(ctx context.Context, kind string) error
-	// Return gives a request of a kind back of which no byte was sent.
-	Return(kind string)
+	// *QuotaError, so that the caller knows for how long. undo gives the request back if no byte of it was sent.
+	Take(ctx context.Context, kind string) (undo func(), err error)
 }
 
 // KindLogin is the kind of a request that opens, keeps or ends a session: look-ups need it too.
@@ -37,17 +35,11 @@ func (e *QuotaError) Error() string {
 func (e *QuotaError) Unwrap() error { return e.Err }
 
 // take asks the quota for one request.
-func (c *Client) take(ctx context.Context, kind string) error {
+func (c *Client) take(ctx context.Context, kind string) (undo func(), err error) {
 	if c.o.Quota == nil {
-		return nil
+		return func() {}, nil
 	}
 	return c.o.Quota.Take(ctx, c.kind(kind))
-}
-
-func (c *Client) returned(kind string) {
-	if c.o.Quota != nil {
-		c.o.Quota.Return(c.kind(kind))
-	}
 }
 
 // isQuota tells a refusal of our own budget from trouble at the ERP: asking again at once would only ask ourselves.

@@ -20,22 +20,20 @@ type counter struct {
 	returned map[string]int
 }
 
-func (q *counter) Take(_ context.Context, kind string) error {
+func (q *counter) Take(_ context.Context, kind string) (func(), error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.asked[kind]++
 	if q.left == 0 {
-		return &flexi.QuotaError{Until: q.until}
+		return nil, &flexi.QuotaError{Until: q.until}
 	}
 	q.left--
-	return nil
-}
-
-func (q *counter) Return(kind string) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.returned[kind]++
-	q.left++
+	return func() {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		q.returned[kind]++
+		q.left++
+	}, nil
 }
 
 func limited(t *testing.T, n int) (*flexitest.Server, *flexi.Client, *counter) {

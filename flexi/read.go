@@ -115,18 +115,19 @@ func (c *Client) readOnce(ctx context.Context, q ask) (answer, error) {
 func (c *Client) roundTrip(ctx context.Context, q ask) (answer, error) {
 	session, quotaKind := q.session, KindLogin
 	if !q.login {
-		quotaKind = q.kind
 		var err error
+		quotaKind = q.kind
 		if session, err = c.enter(ctx); err != nil {
 			return answer{}, err
 		}
 	}
-	if err := c.take(ctx, quotaKind); err != nil {
+	undo, err := c.take(ctx, quotaKind)
+	if err != nil {
 		return answer{}, err
 	}
 	cc, g, err := c.dial(ctx)
 	if err != nil {
-		c.returned(quotaKind)
+		undo()
 		return answer{}, err
 	}
 	defer cc.Close() //nolint:errcheck // one request per connection

@@ -33,6 +33,7 @@ type Conn struct {
 	used atomic.Bool
 
 	session string // that the request will carry
+	undo    func() // gives the quota its request back
 }
 
 // Dial connects for one write. The error is an *Error with Outcome NotSent; certificate trouble is a *CertError in it, a
@@ -45,21 +46,22 @@ func (c *Client) Dial(ctx context.Context) (*Conn, error) {
 	if err != nil {
 		return nil, notSent(err)
 	}
-	if err := c.take(ctx, "write"); err != nil {
+	undo, err := c.take(ctx, "write")
+	if err != nil {
 		return nil, notSent(err)
 	}
 	cc, g, err := c.dial(ctx)
 	if err != nil {
-		c.returned("write")
+		undo()
 		return nil, notSent(err)
 	}
-	return &Conn{c: c, cc: cc, g: g, session: session}, nil
+	return &Conn{c: c, cc: cc, g: g, session: session, undo: undo}, nil
 }
 
 // Close gives the connection up. It may be called at any time, also after Send.
 func (cn *Conn) Close() error {
 	if !cn.used.Swap(true) {
-		cn.c.returned("write")
+		cn.undo()
 	}
 	return ignoreClosed(cn.cc.Close())
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 )
 
@@ -49,6 +50,41 @@ func pickCompany(in json.RawMessage, name string) (Company, error) {
 		}
 	}
 	return Company{}, errors.New("no company in it")
+}
+
+// RegistrationNumber reads the company's number in the public register (IČO) out of its settings. "" = it has none, has
+// several, or the ERP does not show the settings to our user.
+func (c *Client) RegistrationNumber(ctx context.Context) (string, error) {
+	page, err := c.List(ctx, Query{Evidence: "nastaveni", Fields: []string{"id", "ic"}})
+	var e *Error
+	switch {
+	case err == nil:
+	case errors.As(err, &e) && answeredForGood(e.Status):
+		return "", nil
+	default:
+		return "", err
+	}
+	number := ""
+	for _, r := range page.Records {
+		switch ic := strings.TrimSpace(r.Text("ic")); {
+		case ic == "":
+		case number == "":
+			number = ic
+		case number != ic:
+			return "", nil
+		}
+	}
+	return number, nil
+}
+
+// answeredForGood tells an answer that will be the same tomorrow from one that is worth waiting for.
+func answeredForGood(status int) bool {
+	switch status {
+	case 0, http.StatusUnauthorized, http.StatusRequestTimeout, http.StatusMisdirectedRequest, http.StatusTooEarly,
+		http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		return false
+	}
+	return true
 }
 
 // Server reads version, licence, user and clock.

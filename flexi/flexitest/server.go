@@ -64,7 +64,9 @@ type Server struct {
 	inflight int
 	late     int
 	logins   int
-	uuids    uint64
+
+	companyID, companyMade string
+	uuids                  uint64
 }
 
 // New makes a server that is not listening yet; Dial works at once. It has one company, one user and the usual code
@@ -76,6 +78,7 @@ func New(opt Options) *Server {
 		done: make(chan struct{}), series: make(chan struct{}, 1), conns: map[net.Conn]struct{}{},
 		users: map[string]string{opt.User: opt.Password}, sessions: map[string]*session{}, refresh: map[string]string{}, stale: map[string]bool{},
 		log: newRequestLog(), modes: newModes(opt),
+		companyID: "1", companyMade: "2020-01-02T08:00:00.000+01:00",
 	}
 	s.zone = loadZone()
 	s.pipes = newPipeListener()

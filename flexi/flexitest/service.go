@@ -27,7 +27,7 @@ func (s *Server) status(x *exchange) answer {
 
 func (s *Server) company() answer {
 	return jsonAnswer(http.StatusOK, map[string]any{"companies": map[string]any{"company": map[string]any{
-		"createDt": "2020-01-02T08:00:00.000+01:00", "dbNazev": s.opt.Company, "id": "1", "licenseGroup": "A",
+		"createDt": s.companyMade, "dbNazev": s.opt.Company, "id": s.companyID, "licenseGroup": "A",
 		"nazev": s.opt.CompanyName, "show": "true", "stavEnum": "ESTABLISHED",
 		"watchingChanges": strconv.FormatBool(s.store.watching),
 	}}})

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"flexid/cmd/internal/quota"
 	"flexid/flexi"
 	"flexid/verify"
 
@@ -71,6 +72,11 @@ func (m *Metrics) Handler() http.Handler {
 // Watch adds the gauges that are read from the engine when they are asked for.
 func (m *Metrics) Watch(r Reporter, now func() time.Time) error {
 	return m.registry.Register(gauges{r: r, now: now})
+}
+
+// WatchQuota adds the daily budget of requests; nil = there is none.
+func (m *Metrics) WatchQuota(status func() *quota.Status) error {
+	return m.registry.Register(budget(status))
 }
 
 func (m *Metrics) of(kind string) *totals {
@@ -178,4 +184,24 @@ func (g gauges) Collect(ch chan<- prometheus.Metric) {
 		age = max(0, g.now().Sub(st.Oldest).Seconds())
 	}
 	ch <- prometheus.MustNewConstMetric(g.oldest(), prometheus.GaugeValue, age)
+}
+
+// budget is the daily budget of requests. used falls at the reset, which a counter must not.
+type budget func() *quota.Status
+
+func (budget) desc() *prometheus.Desc {
+	return prometheus.NewDesc("flexid_quota_requests",
+		"Requests of the licence's daily budget: limit, used, and reserve (the last of them, for look-ups only).", []string{"state"}, nil)
+}
+
+func (b budget) Describe(ch chan<- *prometheus.Desc) { ch <- b.desc() }
+
+func (b budget) Collect(ch chan<- prometheus.Metric) {
+	st := b()
+	if st == nil {
+		return
+	}
+	for state, n := range map[string]int{"limit": st.Limit, "used": st.Used, "reserve": st.Reserve} {
+		ch <- prometheus.MustNewConstMetric(b.desc(), prometheus.GaugeValue, float64(n), state)
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"flexid/cmd/internal/quota"
 	"flexid/flexi"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -30,6 +31,14 @@ func TestMetrics(t *testing.T) {
 	if err := m.Watch(e, func() time.Time { return testNow }); err != nil {
 		t.Fatal(err)
 	}
+	var budget *quota.Status
+	if err := m.WatchQuota(func() *quota.Status { return budget }); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(scrape(t, m), "flexid_quota_requests{") {
+		t.Error("a budget where there is none")
+	}
+	budget = &quota.Status{Limit: 5000, Used: 123, Reserve: 250}
 	m.Call("write")
 	m.Call("write")
 	m.Call("read")
@@ -55,6 +64,9 @@ func TestMetrics(t *testing.T) {
 		`flexid_maybe_documents{reason="no_answer"} 2`,
 		`flexid_maybe_oldest_seconds 90`,
 		`flexid_lookups_total{verdict="absent"} 1`,
+		`flexid_quota_requests{state="limit"} 5000`,
+		`flexid_quota_requests{state="used"} 123`,
+		`flexid_quota_requests{state="reserve"} 250`,
 		`flexid_write_duration_seconds_count 1`,
 		`flexid_build_info{goversion="go1",revision="abc",version="1.2.3"} 1`,
 	} {

@@ -16,6 +16,7 @@ type answer struct {
 	err    error // of the transport
 
 	received int64
+	over     bool // the session it was asked with has ended
 }
 
 // The budgets of refusals that may mean a stale login or role: how many before it is taken for a refusal about us.

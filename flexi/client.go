@@ -20,6 +20,8 @@ import (
 // Options are the settings of a Client.
 type Options struct {
 	URL, Company, User, Password string
+	// Session logs in once and sends the session's id instead of user and password; see KeepSession and Logout.
+	Session bool
 
 	// CAs replaces the system's authorities. CertSHA256 pins the server's certificate instead (hex, with or without
 	// colons). One of the two always decides: verification cannot be switched off.
@@ -39,6 +41,8 @@ type Options struct {
 
 	// Budget bounds what is sent again; nil = one of its own.
 	Budget *Budget
+	// Quota is asked before every request; nil = no limit.
+	Quota Quota
 	// Observe is told every request of which at least one byte reached the wire, also the tries of one read.
 	Observe func(Request)
 	// Tripped is told the name of an attempt that was about to be sent twice; the caller stops all writes.
@@ -64,6 +68,8 @@ type Client struct {
 	guard  *Guard
 	budget *Budget
 	door   *door
+
+	session *session // nil = user and password go with every request
 }
 
 var companyName = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
@@ -73,6 +79,9 @@ func New(o Options) (*Client, error) {
 	c := &Client{o: o, guard: NewGuard(), budget: o.Budget}
 	if c.budget == nil {
 		c.budget = NewBudget(1)
+	}
+	if o.Session {
+		c.session = newSession()
 	}
 	if c.o.Now == nil {
 		c.o.Now = time.Now
@@ -115,7 +124,7 @@ func (o Options) faults() []error {
 	if o.User == "" {
 		faults = append(faults, errors.New("user is missing"))
 	}
-	if strings.Contains(o.User, ":") {
+	if strings.Contains(o.User, ":") && !o.Session {
 		faults = append(faults, errors.New("user has a colon in it, which basic authentication cannot carry"))
 	}
 	if o.Password == "" {

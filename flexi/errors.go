@@ -53,6 +53,15 @@ func OutcomeOf(err error) Outcome {
 	return Maybe
 }
 
+// statusOf is the status in an error, 0 without one.
+func statusOf(err error) int {
+	var e *Error
+	if errors.As(err, &e) {
+		return e.Status
+	}
+	return 0
+}
+
 // String is the message as people read it: the field in front, the code behind.
 func (m Message) String() string {
 	s := m.Text

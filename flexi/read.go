@@ -16,7 +16,11 @@ type ask struct {
 	path   string // without the ERP's base, with the query
 	body   []byte
 	once   bool // not retried
-	take   func(answer) error
+
+	login   bool   // about the session itself: it carries the one given, "" = none
+	session string // of a login
+	cookie  string
+	take    func(answer) error
 }
 
 // leastTry is the time a further try must have to be worth its request.
@@ -25,7 +29,7 @@ const leastTry = time.Second
 // read asks until take is content with an answer, within one budget of time, tries and tokens. Every try has a
 // connection of its own: on a pooled one net/http would replay reads behind the back of this policy and of the counts.
 func (c *Client) read(ctx context.Context, q ask) error {
-	r := reading{c: c, ask: q, deadline: c.o.Now().Add(2 * c.o.ReadTimeout)}
+	r := reading{c: c, ask: q, deadline: c.o.Now().Add(2 * c.o.ReadTimeout), renewed: q.login}
 	for {
 		pass, err := c.door.enter(ctx, r.left(ctx)-leastTry)
 		if err != nil {
@@ -40,6 +44,10 @@ func (c *Client) read(ctx context.Context, q ask) error {
 			return nil
 		}
 		r.last = e
+		if a.over && !r.renewed { // asked again at once, in a new session
+			r.renewed = true
+			continue
+		}
 		if !r.again(ctx, a) {
 			return r.last
 		}
@@ -52,6 +60,7 @@ type reading struct {
 	ask              ask
 	deadline         time.Time
 	faults, refusals int
+	renewed          bool // its session was over once
 	last             *Error
 }
 
@@ -159,8 +168,21 @@ func (c *Client) readOnce(ctx context.Context, q ask) (answer, *Error) {
 }
 
 func (c *Client) roundTrip(ctx context.Context, q ask) (answer, error) {
+	session, quotaKind := q.session, KindLogin
+	if !q.login {
+		var err error
+		quotaKind = q.kind
+		if session, err = c.enter(ctx); err != nil {
+			return answer{}, err
+		}
+	}
+	undo, err := c.take(ctx, quotaKind)
+	if err != nil {
+		return answer{}, err
+	}
 	cc, g, err := c.dial(ctx)
 	if err != nil {
+		undo()
 		return answer{}, err
 	}
 	defer cc.Close() //nolint:errcheck // one request per connection
@@ -173,7 +195,13 @@ func (c *Client) roundTrip(ctx context.Context, q ask) (answer, error) {
 		return answer{}, err
 	}
 	req.Header.Set("Cache-Control", "no-cache")
-	return exchange(cc, g, req, limits{bytes: maxReadAnswer}), nil
+	if q.cookie != "" {
+		req.Header.Set("Cookie", q.cookie)
+	}
+	c.sign(req, session)
+	a := exchange(cc, g, req, limits{bytes: maxReadAnswer})
+	a.over = c.loggedOut(a, session)
+	return a, nil
 }
 
 // readError makes the error of one try; nil for nil.
@@ -185,7 +213,10 @@ func (c *Client) readError(q ask, a answer, err error) *Error {
 	if env, ok := decodeEnvelope(a.body); ok && a.whole {
 		e.Messages = env.all()
 	}
+	var login *Error
 	switch s := a.status; {
+	case s == 0 && a.sent == 0 && errors.As(err, &login): // of the login that goes before
+		e.Outcome, e.Status = login.Outcome, login.Status
 	case s == 0 && a.sent == 0:
 		e.Outcome = NotSent
 	case s == 401, s == 402, s == 403, s == 404, s == 405, s == 406:
@@ -212,7 +243,7 @@ func readStatus(a answer) error {
 func worthAnotherTry(e *Error) bool {
 	var cert *CertError
 	switch {
-	case errors.As(e, &cert), e.Status == http.StatusNotImplemented, e.Status == http.StatusHTTPVersionNotSupported:
+	case isQuota(e), errors.As(e, &cert), e.Status == http.StatusNotImplemented, e.Status == http.StatusHTTPVersionNotSupported:
 		return false
 	case e.Outcome == NotSent, e.Outcome == Refused:
 		return !errors.Is(e, errAnswerLimit)

@@ -32,29 +32,49 @@ type Conn struct {
 	g    *gate
 	pass int // of the door
 	used atomic.Bool
+
+	session string // that the request will carry
+	undo    func() // gives the quota its request back
 }
 
-// Dial connects for one write. The error is an *Error with Outcome NotSent; certificate trouble is a *CertError in it,
-// and a *ShutError says until when the ERP wants no requests. Dial waits for that at most a second.
+// Dial connects for one write. The error is an *Error with Outcome NotSent; certificate trouble is a *CertError in it, a
+// used-up budget a *QuotaError, and a *ShutError says until when the ERP wants no requests: Dial waits for that at most a
+// second. Status is that of a login that was refused.
 func (c *Client) Dial(ctx context.Context) (*Conn, error) {
-	const op = "connect to the ERP"
+	notSent := func(err error) error {
+		return &Error{Op: "connect to the ERP", Outcome: NotSent, Status: statusOf(err), Err: err}
+	}
 	patience := dialPatience
 	if d, ok := ctx.Deadline(); ok {
 		patience = min(patience, time.Until(d))
 	}
 	pass, err := c.door.enter(ctx, patience)
 	if err != nil {
-		return nil, &Error{Op: op, Outcome: NotSent, Err: err}
+		return nil, notSent(err)
+	}
+	session, err := c.enter(ctx)
+	if err != nil {
+		return nil, notSent(err)
+	}
+	undo, err := c.take(ctx, "write")
+	if err != nil {
+		return nil, notSent(err)
 	}
 	cc, g, err := c.dial(ctx)
 	if err != nil {
-		return nil, &Error{Op: op, Outcome: NotSent, Err: err}
+		undo()
+		return nil, notSent(err)
 	}
-	return &Conn{c: c, cc: cc, g: g, pass: pass}, nil
+	return &Conn{c: c, cc: cc, g: g, pass: pass, session: session, undo: undo}, nil
 }
 
 // Close gives the connection up. It may be called at any time, also after Send.
-func (cn *Conn) Close() error { return ignoreClosed(cn.cc.Close()) }
+func (cn *Conn) Close() error {
+	if !cn.used.Swap(true) {
+		cn.undo()
+	}
+	return ignoreClosed(cn.cc.Close())
+}
 
 // Send sends the request once and says what became of it; the connection is used up then. It blocks until there is an
 // answer or the write's time is over. It never sends on behalf of a claim that is too old, by the wall clock or the
@@ -66,6 +86,9 @@ func (cn *Conn) Send(ctx context.Context, p Prepared, permit Permit) Result {
 	if errors.Is(a.err, errSecondSend) && a.sent == 0 {
 		r.Outcome, r.Scope, r.Remedy = Blocked, ScopeAll, remedyGuard
 		cn.c.tripped(permit.Attempt)
+	}
+	if cn.c.session != nil && r.Outcome == Refused && r.Status == http.StatusBadRequest {
+		cn.c.session.setStale()
 	}
 	r.Wait = cn.c.door.answered(cn.pass, a)
 	if r.Outcome == Refused && r.Wait == 0 {
@@ -95,7 +118,10 @@ func (cn *Conn) try(ctx context.Context, p Prepared, permit Permit) answer {
 	cn.g.open(cn.check(permit))
 	req := cn.c.request(ctx, http.MethodPost, cn.c.companyPath("/"+p.write.Evidence+".json"), p.body)
 	req.URL.RawQuery = writeQuery
-	return exchange(cn.cc, cn.g, req, limits{bytes: maxWriteAnswer, head: left * 9 / 10})
+	cn.c.sign(req, cn.session)
+	a := exchange(cn.cc, cn.g, req, limits{bytes: maxWriteAnswer, head: left * 9 / 10})
+	cn.c.loggedOut(a, cn.session)
+	return a
 }
 
 // check is asked before each piece of the request.
@@ -124,7 +150,7 @@ func age(then, now time.Time) time.Duration {
 	return max(now.Sub(then), now.Round(0).Sub(then.Round(0)))
 }
 
-// request is made by hand so that nothing in it invites a replay: no GetBody, no key, Connection: close.
+// request is made by hand so that nothing in it invites a replay: no GetBody, no key, Connection: close. It is not signed.
 func (c *Client) request(ctx context.Context, method, path string, body []byte) *http.Request {
 	u := *c.base
 	u.Path += path
@@ -142,7 +168,6 @@ func (c *Client) request(ctx context.Context, method, path string, body []byte) 
 		req.Body = io.NopCloser(bytes.NewReader(body))
 		req.ContentLength = int64(len(body))
 	}
-	req.SetBasicAuth(c.o.User, c.o.Password)
 	return req
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 )
 
@@ -51,6 +52,41 @@ func pickCompany(in json.RawMessage, name string) (Company, error) {
 	return Company{}, errors.New("no company in it")
 }
 
+// RegistrationNumber reads the company's number in the public register (IČO) out of its settings. "" = it has none, has
+// several, or the ERP does not show the settings to our user.
+func (c *Client) RegistrationNumber(ctx context.Context) (string, error) {
+	page, err := c.List(ctx, Query{Evidence: "nastaveni", Fields: []string{"id", "ic"}})
+	var e *Error
+	switch {
+	case err == nil:
+	case errors.As(err, &e) && answeredForGood(e.Status):
+		return "", nil
+	default:
+		return "", err
+	}
+	number := ""
+	for _, r := range page.Records {
+		switch ic := strings.TrimSpace(r.Text("ic")); {
+		case ic == "":
+		case number == "":
+			number = ic
+		case number != ic:
+			return "", nil
+		}
+	}
+	return number, nil
+}
+
+// answeredForGood tells an answer that will be the same tomorrow from one that is worth waiting for.
+func answeredForGood(status int) bool {
+	switch status {
+	case 0, http.StatusUnauthorized, http.StatusRequestTimeout, http.StatusMisdirectedRequest, http.StatusTooEarly,
+		http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		return false
+	}
+	return true
+}
+
 // Server reads version, licence, user and clock.
 func (c *Client) Server(ctx context.Context) (ServerInfo, error) {
 	var out ServerInfo
@@ -82,9 +118,14 @@ func statusObject(body []byte) map[string]json.RawMessage {
 }
 
 // EndUserContext makes the server forget what it holds of our user for this company: it goes on acting on a role or a
-// login that was changed long after. It writes no document and is sent once.
+// login that was changed long after. Sessions stay open. It writes no document and is sent once. Where a write was refused
+// because its session had ended it only logs in again.
 func (c *Client) EndUserContext(ctx context.Context) error {
-	path := "/status/user/" + url.PathEscape(c.o.User) + "/logout.json?auth=http&company=" + url.QueryEscape(c.o.Company)
+	if c.session != nil && !c.session.takeStale() {
+		_, err := c.enter(ctx)
+		return err
+	}
+	path := c.logoutPath() + "&company=" + url.QueryEscape(c.o.Company)
 	return c.read(ctx, ask{op: "end the context of our user", kind: "read", method: http.MethodPost, path: path,
 		once: true, take: func(answer) error { return nil }})
 }

@@ -309,6 +309,21 @@ func (g *gate) close(st GateStatus, most time.Duration, byRead bool) func() {
 	return func() { g.say("writes stopped", st.fields()...) }
 }
 
+// closeUntil shuts the door for all while the budget of requests is used up. Reads that its reserve still allows do not open
+// it; the first document after the reset does.
+func (g *gate) closeUntil(quota *flexi.QuotaError) func() {
+	st := GateStatus{Reason: "quota", Text: quota.Error(), Remedy: "nothing to do: the documents wait and go on by themselves; " +
+		"a higher budget is FLEXID_FLEXI_DAILY_REQUESTS, if the licence has it"}
+	if d := g.doors[""]; d != nil && d.Reason == st.Reason {
+		d.NextTry = later(d.NextTry, quota.Until)
+		return nil
+	}
+	said := g.close(st, outageMost, false)
+	d := g.doors[""]
+	d.pause, d.NextTry = g.s.Probe, quota.Until
+	return said
+}
+
 // grow makes the pause longer, with full jitter on the upper half.
 func (g *gate) grow(d *door) {
 	d.pause = min(2*d.pause, d.most)
@@ -357,7 +372,12 @@ func (g *gate) readFailed(evidence string, err error) func() {
 	}
 	var cert *flexi.CertError
 	var fe *flexi.Error
+	var quota *flexi.QuotaError
 	switch {
+	case errors.As(err, &quota):
+		return g.closeUntil(quota)
+	case errors.As(err, new(*flexi.ShutError)): // the client's own door: whoever comes is told when to come again
+		return nil
 	case errors.As(err, &cert):
 		return g.close(GateStatus{Reason: "certificate", Text: err.Error(), Remedy: cert.Hint}, outageMost, true)
 	case errors.As(err, &fe) && fe.Status == 401:

@@ -89,6 +89,11 @@ func (e *Engine) ship(ctx, work context.Context, place *pass, group []*parcel) {
 	// 3. The connection. Without one nothing can have been sent.
 	conn, err := e.o.ERP.Dial(ctx)
 	if err != nil {
+		if until, ours := asked(err); ours {
+			e.gate.read(evidence, err)
+			hand(group, shipped{tn: at(later(until, e.o.Now()))})
+			return
+		}
 		res = &flexi.Result{Outcome: flexi.NotSent, Err: err}
 		e.gate.read(evidence, err)
 		hand(group, shipped{tn: at(e.o.Now().Add(e.o.Settings.Probe/4 + time.Duration(e.o.Rand()*float64(e.o.Settings.Probe))))})
@@ -143,6 +148,20 @@ func (e *Engine) ship(ctx, work context.Context, place *pass, group []*parcel) {
 		s.res, s.lead = part(&got, i), i == 0
 		p.came <- s
 	}
+}
+
+// asked is until when nothing is to be asked of the ERP, because it said so (429) or because our own budget of requests is
+// used up. Such an error tells nothing about how the ERP is.
+func asked(err error) (until time.Time, ok bool) {
+	var shut *flexi.ShutError
+	var quota *flexi.QuotaError
+	switch {
+	case errors.As(err, &shut):
+		return shut.Until, true
+	case errors.As(err, &quota):
+		return quota.Until, true
+	}
+	return time.Time{}, false
 }
 
 // together is one request for a group.

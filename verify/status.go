@@ -9,7 +9,7 @@ import (
 type GateStatus struct {
 	Evidence string    `json:"evidence,omitempty"`
 	Open     bool      `json:"open"`
-	Reason   string    `json:"reason,omitempty"` // outage, login, licence, right, company, guard, fence, person, restored, ledger
+	Reason   string    `json:"reason,omitempty"` // outage, login, licence, right, quota, company, guard, fence, person, restored, ledger
 	Text     string    `json:"text,omitempty"`
 	Remedy   string    `json:"remedy,omitempty"`
 	By       string    `json:"by,omitempty"`
@@ -25,9 +25,11 @@ type Status struct {
 	Waiting   int               `json:"waiting"`   // documents that wait to be sent
 	MaybeBy   map[string]int    `json:"maybe_by"`  // maybe and parked(unknown) by reason
 	Oldest    time.Time         `json:"oldest_maybe,omitzero"`
-	Fence     map[string]string `json:"fence"` // evidence -> proved, disproved, unknown
-	InFlight  int               `json:"in_flight"`
-	Limit     int               `json:"limit"`
+	Fence     map[string]string `json:"fence"`     // evidence -> proved, disproved, unknown
+	InFlight  int               `json:"in_flight"` // write requests
+	Limit     int               `json:"limit"`     // most of them now
+	Pack      int               `json:"pack"`      // most documents in one of them now
+	Tokens    map[string]int    `json:"tokens"`    // left of the budgets for sending again: reads, refusals, maybes
 }
 
 // Teller stores what the outside must hear. It returns nil only when the stream has stored it.

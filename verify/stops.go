@@ -221,7 +221,9 @@ func (e *Engine) Status() Status {
 	if len(doors) == 0 {
 		doors = []GateStatus{{Open: true}}
 	}
-	s := Status{Gates: doors, Documents: e.index.counts(), Fence: e.fence.all(), InFlight: flying, Limit: limit}
+	s := Status{Gates: doors, Documents: e.index.counts(), Fence: e.fence.all(), InFlight: flying, Limit: limit, Pack: e.packs.now()}
+	now, b := e.o.Now(), e.o.Budget
+	s.Tokens = map[string]int{"reads": int(b.Reads.Tokens(now)), "refusals": int(b.Refusals.Tokens(now)), "maybes": int(b.Maybes.Tokens(now))}
 	s.Waiting = s.Documents[string(ledger.Queued)]
 	s.MaybeBy, s.Oldest = e.index.maybes()
 	return s

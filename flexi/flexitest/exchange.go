@@ -138,6 +138,9 @@ func (x *exchange) take(body []byte) {
 	x.s.mu.Lock()
 	defer x.s.mu.Unlock()
 	keep := min(len(body), x.s.opt.KeepBody)
+	if x.rt.kind == rLogin {
+		keep = 0 // a password
+	}
 	x.entry.Body = append([]byte(nil), body[:keep]...)
 	x.entry.Bytes = len(body)
 	if x.kind == Write {
@@ -213,7 +216,7 @@ func (x *exchange) login() string {
 	}
 	x.s.mu.Lock()
 	defer x.s.mu.Unlock()
-	return x.s.sessions[x.sessionID()]
+	return x.s.userOf(x.sessionID())
 }
 
 func (x *exchange) sessionID() string {

@@ -40,7 +40,7 @@ func (x *exchange) gate() *answer {
 	switch x.rt.kind {
 	case rUnknown:
 		return refuse(page(http.StatusNotFound, "404"))
-	case rLogin, rStatusCheck:
+	case rLogin, rRenew, rStatusCheck:
 		return nil
 	}
 	if x.user = s.authenticate(x); x.user == "" {
@@ -82,7 +82,7 @@ func (s *Server) authenticate(x *exchange) string {
 		}
 		return ""
 	}
-	return s.sessions[x.sessionID()]
+	return s.userOf(x.sessionID())
 }
 
 // speaksXML names the service addresses that answer XML too: clients switch Changes on through them.
@@ -103,6 +103,8 @@ func (x *exchange) other() answer {
 		return answer{status: http.StatusOK, kind: "application/json", body: []byte(`{"status":"ok"}`)}
 	case rLogin:
 		return x.s.signIn(x)
+	case rRenew:
+		return x.s.renew(x)
 	case rKeepAlive:
 		return jsonAnswer(http.StatusOK, map[string]any{"success": true})
 	case rLogout:

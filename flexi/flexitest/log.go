@@ -75,8 +75,10 @@ func newRequestLog() requestLog { return requestLog{commits: map[string]int{}} }
 func (l *requestLog) add(x *exchange, at time.Time) *entry {
 	l.n++
 	header := x.r.Header.Clone()
-	if header.Get("Authorization") != "" {
-		header.Set("Authorization", "…")
+	for _, secret := range []string{"Authorization", "X-Authsessionid", "Cookie"} {
+		if header.Get(secret) != "" {
+			header.Set(secret, "…")
+		}
 	}
 	e := &entry{Request{
 		N: l.n, Time: at, Kind: x.kind, Method: x.r.Method, Path: x.r.URL.EscapedPath(), Query: x.r.URL.RawQuery,

@@ -164,11 +164,7 @@ func (s *Server) AddUser(name, password string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.users[name] = password
-	for id, user := range s.sessions {
-		if user == name {
-			delete(s.sessions, id)
-		}
-	}
+	s.endSessions(name)
 }
 
 // MakeStale makes the context of a user stale: writes are refused with a bare message until the user is logged out.

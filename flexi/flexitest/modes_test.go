@@ -65,6 +65,59 @@ func TestSession(t *testing.T) {
 	}
 	r := c.do(http.MethodPost, "/login-logout/login.json", `{"username":"flexid","password":"x"}`)
 	equal(t, "wrong password", strings.Contains(string(r.body), `"success":false`), true)
+	equal(t, "logins", c.s.Logins(), 3)
+	for _, q := range c.s.Requests() {
+		if strings.Contains(string(q.Body), "secret") {
+			t.Error("a password in the log")
+		}
+	}
+}
+
+// A session ends by itself, by a restart and by another password; its refresh token outlives the first two.
+func TestSessionEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := pipe(t, Options{Now: time.Now})
+		c.user = ""
+		var id, refresh string
+		open := func(method, path string) int {
+			req, _ := http.NewRequestWithContext(t.Context(), method, c.s.URL()+path, strings.NewReader(`{"username":"flexid","password":"secret"}`))
+			req.AddCookie(&http.Cookie{Name: "refreshToken", Value: refresh})
+			r := c.send(req)
+			if r.status == 200 {
+				_, rest, _ := strings.Cut(string(r.body), `"authSessionId":"`)
+				id, _, _ = strings.Cut(rest, `"`)
+				_, rest, _ = strings.Cut(string(r.body), `"refreshToken":"`)
+				refresh, _, _ = strings.Cut(rest, `"`)
+			}
+			return r.status
+		}
+		login := func() int { return open(http.MethodPost, "/login-logout/login.json") }
+		renew := func() int { return open(http.MethodGet, "/login-logout/check.json") }
+		read := func() int { return c.do(http.MethodGet, "/c.json?authSessionId="+id, "").status }
+
+		equal(t, "login", login(), 200)
+		for range 3 {
+			time.Sleep(29 * time.Minute)
+			equal(t, "kept", c.do(http.MethodGet, "/login-logout/session-keep-alive.js?authSessionId="+id, "").status, 200)
+		}
+		time.Sleep(30 * time.Minute)
+		equal(t, "idle", read(), 401)
+		equal(t, "sessions", c.s.Sessions("flexid"), 0)
+		old := refresh
+		equal(t, "renewed", renew(), 200)
+		equal(t, "in the new one", read(), 200)
+		refresh = old
+		equal(t, "a token is good once", renew(), 401)
+		equal(t, "login again", login(), 200)
+		c.s.EndSessions()
+		equal(t, "restarted", read(), 401)
+		equal(t, "renewed after it", renew(), 200)
+		equal(t, "company left", c.do(http.MethodPost, "/status/user/flexid/logout.json?company=firma&authSessionId="+id, "").status, 200)
+		equal(t, "still in", read(), 200)
+		c.s.SetPassword("other")
+		equal(t, "another password", read(), 401)
+		equal(t, "and no way back", renew(), 401)
+	})
 }
 
 func TestStaleRoleLastsUntilLogout(t *testing.T) {

@@ -173,6 +173,19 @@ func (s *Server) SetCompany(name string) {
 	s.opt.CompanyName = name
 }
 
+// SetIdentity changes what the server tells about the company besides its name, as when another one was set up in its
+// place; "" leaves a field. The registration number is the field ic of evidence nastaveni, see Edit.
+func (s *Server) SetIdentity(id, createdAt string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if id != "" {
+		s.companyID = id
+	}
+	if createdAt != "" {
+		s.companyMade = createdAt
+	}
+}
+
 // GlobalVersion is the version of the last change.
 func (s *Server) GlobalVersion() int64 {
 	s.mu.Lock()

@@ -14,6 +14,7 @@ const (
 	rStatus
 	rStatusCheck
 	rLogin
+	rRenew
 	rKeepAlive
 	rLogout
 	rCompanies
@@ -59,6 +60,8 @@ func parseRoute(escaped string) (route, bool) {
 	case "login-logout":
 		if len(parts) == 2 && parts[1] == "login" {
 			rt.kind = rLogin
+		} else if len(parts) == 2 && parts[1] == "check" {
+			rt.kind = rRenew
 		} else if len(parts) == 2 && parts[1] == "session-keep-alive" {
 			rt.kind = rKeepAlive
 		}

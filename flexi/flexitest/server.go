@@ -25,10 +25,12 @@ type Options struct {
 	TLS                     bool   // speak TLS with a certificate of its own, as own installations do
 	// AllowUsedNumbers starts with uniqueness off, so that a doubled write shows as two records. See Server.AllowUsedNumbers.
 	AllowUsedNumbers bool
-	ConcurrencyLimit int    // more requests than this at once are answered 429; 0 = no limit
-	Seed             uint64 // decides Probability and the drawn uuids
-	KeepBody         int    // bytes of a request body that the log keeps: 65536
-	Now              func() time.Time
+	ConcurrencyLimit int // more requests than this at once are answered 429; 0 = no limit
+	// SessionIdle is how long a session lives without a request: 30 minutes.
+	SessionIdle time.Duration
+	Seed        uint64 // decides Probability and the drawn uuids
+	KeepBody    int    // bytes of a request body that the log keeps: 65536
+	Now         func() time.Time
 }
 
 // Server is a fake ABRA Flexi. All methods may be called from several goroutines.
@@ -53,14 +55,18 @@ type Server struct {
 	conns    map[net.Conn]struct{}
 	store    *store
 	users    map[string]string
-	sessions map[string]string
+	sessions map[string]*session // by id
+	refresh  map[string]string   // users by refresh token
 	stale    map[string]bool
 	modes    modes
 	faults   faultPlan
 	log      requestLog
 	inflight int
 	late     int
-	uuids    uint64
+	logins   int
+
+	companyID, companyMade string
+	uuids                  uint64
 }
 
 // New makes a server that is not listening yet; Dial works at once. It has one company, one user and the usual code
@@ -70,8 +76,9 @@ func New(opt Options) *Server {
 	s := &Server{
 		opt: opt, catalog: newCatalog(), store: newStore(),
 		done: make(chan struct{}), series: make(chan struct{}, 1), conns: map[net.Conn]struct{}{},
-		users: map[string]string{opt.User: opt.Password}, sessions: map[string]string{}, stale: map[string]bool{},
+		users: map[string]string{opt.User: opt.Password}, sessions: map[string]*session{}, refresh: map[string]string{}, stale: map[string]bool{},
 		log: newRequestLog(), modes: newModes(opt),
+		companyID: "1", companyMade: "2020-01-02T08:00:00.000+01:00",
 	}
 	s.zone = loadZone()
 	s.pipes = newPipeListener()
@@ -98,6 +105,9 @@ func (o Options) withDefaults() Options {
 	def(&o.Password, "secret")
 	def(&o.CompanyName, "Ukázková firma s.r.o.")
 	def(&o.Addr, "127.0.0.1:0")
+	if o.SessionIdle == 0 {
+		o.SessionIdle = 30 * time.Minute
+	}
 	if o.KeepBody == 0 {
 		o.KeepBody = 64 << 10
 	}

@@ -1,51 +1,13 @@
 package flexitest
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 )
-
-// signIn opens a session. Clients send JSON or a form; here the booleans of the answer are real ones.
-func (s *Server) signIn(x *exchange) answer {
-	var in struct{ Username, Password string }
-	if json.Unmarshal(x.body, &in) != nil {
-		if form, err := url.ParseQuery(string(x.body)); err == nil {
-			in.Username, in.Password = form.Get("username"), form.Get("password")
-		}
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if want, ok := s.users[in.Username]; !ok || want != in.Password {
-		return jsonAnswer(http.StatusUnauthorized, map[string]any{
-			"success": false, "errors": map[string]any{"reason": "Chybné uživatelské jméno nebo heslo."},
-		})
-	}
-	id := s.newUUID()
-	s.sessions[id] = in.Username
-	return jsonAnswer(http.StatusOK, map[string]any{"success": true, "authSessionId": id, "csrfToken": s.newUUID()})
-}
-
-// logout ends the context of a user, and with it what was stale in it.
-func (s *Server) logout(x *exchange) answer {
-	if x.r.Method != http.MethodPost && x.r.Method != http.MethodPut {
-		return message(http.StatusMethodNotAllowed, "Metoda není povolena.", "")
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.stale, x.rt.arg)
-	for id, user := range s.sessions {
-		if user == x.rt.arg {
-			delete(s.sessions, id)
-		}
-	}
-	return done(x)
-}
 
 func done(x *exchange) answer {
 	if x.rt.format(x.r) == "xml" {
@@ -65,7 +27,7 @@ func (s *Server) status(x *exchange) answer {
 
 func (s *Server) company() answer {
 	return jsonAnswer(http.StatusOK, map[string]any{"companies": map[string]any{"company": map[string]any{
-		"createDt": "2020-01-02T08:00:00.000+01:00", "dbNazev": s.opt.Company, "id": "1", "licenseGroup": "A",
+		"createDt": s.companyMade, "dbNazev": s.opt.Company, "id": s.companyID, "licenseGroup": "A",
 		"nazev": s.opt.CompanyName, "show": "true", "stavEnum": "ESTABLISHED",
 		"watchingChanges": strconv.FormatBool(s.store.watching),
 	}}})

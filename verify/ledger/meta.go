@@ -27,6 +27,8 @@ type CompanyIdentity struct {
 	DBName    string `json:"db_name,omitempty"`
 	Name      string `json:"name,omitempty"`
 	CreatedAt string `json:"created_at,omitempty"`
+
+	RegistrationNumber string `json:"registration_number,omitempty"` // "" where our user may not read it
 }
 
 // Meta reads what is pinned and its revision; revision 0 = nothing yet.

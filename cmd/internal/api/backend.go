@@ -5,6 +5,7 @@ import (
 	"iter"
 	"time"
 
+	"flexid/cmd/internal/quota"
 	"flexid/verify"
 	"flexid/verify/ledger"
 )
@@ -56,6 +57,8 @@ type Info struct {
 	System  string    `json:"system"`
 	Ledger  string    `json:"ledger,omitempty"` // id of the ledger
 	NATS    string    `json:"nats,omitempty"`   // address without secrets
+
+	Quota *quota.Status `json:"quota,omitempty"` // nil = no daily budget of requests, or it is not counted yet
 }
 
 // Status is the answer of /api/v1/status.

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"flexid/cmd/internal/quota"
 	"flexid/flexi"
 	"flexid/verify"
 
@@ -71,6 +72,11 @@ func (m *Metrics) Handler() http.Handler {
 // Watch adds the gauges that are read from the engine when they are asked for.
 func (m *Metrics) Watch(r Reporter, now func() time.Time) error {
 	return m.registry.Register(gauges{r: r, now: now})
+}
+
+// WatchQuota adds the daily budget of requests; nil = there is none.
+func (m *Metrics) WatchQuota(status func() *quota.Status) error {
+	return m.registry.Register(budget(status))
 }
 
 func (m *Metrics) of(kind string) *totals {
@@ -159,10 +165,24 @@ func (gauges) oldest() *prometheus.Desc {
 	return prometheus.NewDesc("flexid_maybe_oldest_seconds", "Age of the oldest document whose outcome is not known, 0 = none.", nil, nil)
 }
 
+func (gauges) tokens() *prometheus.Desc {
+	return prometheus.NewDesc("flexid_retry_budget_tokens", "Tokens left for sending again, by bucket: reads, refusals, maybes.", []string{"bucket"}, nil)
+}
+
+func (gauges) stopped() *prometheus.Desc {
+	return prometheus.NewDesc("flexid_writes_stopped", "1 for each reason for which writes are stopped; evidence is empty for all.",
+		[]string{"evidence", "reason"}, nil)
+}
+
+func (gauges) writes() *prometheus.Desc {
+	return prometheus.NewDesc("flexid_writes", "Write requests: in_flight, limit (most at once now), pack (most documents in one now).",
+		[]string{"what"}, nil)
+}
+
 func (g gauges) Describe(ch chan<- *prometheus.Desc) {
-	ch <- g.documents()
-	ch <- g.maybe()
-	ch <- g.oldest()
+	for _, d := range []*prometheus.Desc{g.documents(), g.maybe(), g.oldest(), g.tokens(), g.stopped(), g.writes()} {
+		ch <- d
+	}
 }
 
 func (g gauges) Collect(ch chan<- prometheus.Metric) {
@@ -178,4 +198,35 @@ func (g gauges) Collect(ch chan<- prometheus.Metric) {
 		age = max(0, g.now().Sub(st.Oldest).Seconds())
 	}
 	ch <- prometheus.MustNewConstMetric(g.oldest(), prometheus.GaugeValue, age)
+	for bucket, n := range st.Tokens {
+		ch <- prometheus.MustNewConstMetric(g.tokens(), prometheus.GaugeValue, float64(n), bucket)
+	}
+	for _, door := range st.Gates {
+		if !door.Open {
+			ch <- prometheus.MustNewConstMetric(g.stopped(), prometheus.GaugeValue, 1, door.Evidence, door.Reason)
+		}
+	}
+	for what, n := range map[string]int{"in_flight": st.InFlight, "limit": st.Limit, "pack": st.Pack} {
+		ch <- prometheus.MustNewConstMetric(g.writes(), prometheus.GaugeValue, float64(n), what)
+	}
+}
+
+// budget is the daily budget of requests. used falls at the reset, which a counter must not.
+type budget func() *quota.Status
+
+func (budget) desc() *prometheus.Desc {
+	return prometheus.NewDesc("flexid_quota_requests",
+		"Requests of the licence's daily budget: limit, used, and reserve (the last of them, for look-ups only).", []string{"state"}, nil)
+}
+
+func (b budget) Describe(ch chan<- *prometheus.Desc) { ch <- b.desc() }
+
+func (b budget) Collect(ch chan<- prometheus.Metric) {
+	st := b()
+	if st == nil {
+		return
+	}
+	for state, n := range map[string]int{"limit": st.Limit, "used": st.Used, "reserve": st.Reserve} {
+		ch <- prometheus.MustNewConstMetric(b.desc(), prometheus.GaugeValue, float64(n), state)
+	}
 }

@@ -7,7 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"flexid/cmd/internal/quota"
 	"flexid/flexi"
+	"flexid/verify"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
@@ -30,6 +32,14 @@ func TestMetrics(t *testing.T) {
 	if err := m.Watch(e, func() time.Time { return testNow }); err != nil {
 		t.Fatal(err)
 	}
+	var budget *quota.Status
+	if err := m.WatchQuota(func() *quota.Status { return budget }); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(scrape(t, m), "flexid_quota_requests{") {
+		t.Error("a budget where there is none")
+	}
+	budget = &quota.Status{Limit: 5000, Used: 123, Reserve: 250}
 	m.Call("write")
 	m.Call("write")
 	m.Call("read")
@@ -43,6 +53,8 @@ func TestMetrics(t *testing.T) {
 	e.status.Documents = map[string]int{"maybe": 2}
 	e.status.MaybeBy = map[string]int{"no_answer": 2}
 	e.status.Oldest = testNow.Add(-90 * time.Second)
+	e.status.Tokens, e.status.Limit, e.status.Pack = map[string]int{"maybes": 7}, 3, 20
+	e.status.Gates = []verify.GateStatus{{Evidence: "banka", Reason: "right"}, {Reason: "person"}}
 
 	text := scrape(t, m)
 	for _, want := range []string{
@@ -55,6 +67,14 @@ func TestMetrics(t *testing.T) {
 		`flexid_maybe_documents{reason="no_answer"} 2`,
 		`flexid_maybe_oldest_seconds 90`,
 		`flexid_lookups_total{verdict="absent"} 1`,
+		`flexid_retry_budget_tokens{bucket="maybes"} 7`,
+		`flexid_writes{what="limit"} 3`,
+		`flexid_writes{what="pack"} 20`,
+		`flexid_writes_stopped{evidence="banka",reason="right"} 1`,
+		`flexid_writes_stopped{evidence="",reason="person"} 1`,
+		`flexid_quota_requests{state="limit"} 5000`,
+		`flexid_quota_requests{state="used"} 123`,
+		`flexid_quota_requests{state="reserve"} 250`,
 		`flexid_write_duration_seconds_count 1`,
 		`flexid_build_info{goversion="go1",revision="abc",version="1.2.3"} 1`,
 	} {

@@ -11,6 +11,7 @@ import (
 	"flexid/batch"
 	"flexid/batch/stream"
 	"flexid/cmd/internal/api"
+	"flexid/cmd/internal/quota"
 	"flexid/flexi"
 	"flexid/verify"
 	"flexid/verify/ledger"
@@ -24,6 +25,7 @@ type core struct {
 	consumer *stream.Consumer
 	inbox    *stream.Consumer
 	client   *flexi.Client
+	quota    *quota.Quota // nil = no budget
 	who      *identity
 	fail     context.CancelCauseFunc
 }
@@ -42,6 +44,7 @@ func (d *daemon) runCore(ctx context.Context, l *ledger.Ledger, state *ledger.St
 	defer stopWork()
 
 	d.standing.setEngine(c.engine)
+	d.standing.setQuota(c.quota)
 	d.http.Use(&api.Backend{Ledger: l, Decider: c.engine, Operator: c, Reporter: c.engine})
 	d.standing.setPhase("running")
 
@@ -63,6 +66,10 @@ func (d *daemon) runCore(ctx context.Context, l *ledger.Ledger, state *ledger.St
 	others.Go(func() { c.watchLedger(run) })
 	others.Go(func() { c.watchCompany(run) })
 	others.Go(func() { c.tellReady(run) })
+	others.Go(func() { c.client.KeepSession(run) })
+	if c.quota != nil {
+		others.Go(func() { c.quota.Run(run) })
+	}
 
 	<-run.Done()
 	if ctx.Err() != nil {
@@ -72,8 +79,10 @@ func (d *daemon) runCore(ctx context.Context, l *ledger.Ledger, state *ledger.St
 	others.Wait()
 	stopWork()
 	engine.Wait()
+	c.logout()
 	d.http.Use(nil)
 	d.standing.setEngine(nil)
+	d.standing.setQuota(nil)
 	d.standing.setIntake(nil)
 	if ctx.Err() != nil {
 		return errors.Join(intakeErr, inboxErr, engineErr)
@@ -90,24 +99,45 @@ func errOr(err error, text string) error {
 
 func (d *daemon) newCore(l *ledger.Ledger, state *ledger.StateBucket) (*core, error) {
 	c := &core{d: d, ledger: l}
-	client, err := NewClient(d.cfg.Flexi, flexi.Options{
-		Dial: d.o.Dial, Now: d.o.Now, Rand: d.o.Rand, Observe: d.metrics.Request, Tripped: c.tripped, Log: d.log,
-	})
+	c.who = &identity{pins: l, hold: c.holdCompany}
+	budget := flexi.NewBudget(d.cfg.Flexi.Pack)
+	o := flexi.Options{
+		Dial: d.o.Dial, Now: d.o.Now, Rand: d.o.Rand, Budget: budget, Observe: c.observe, Tripped: c.tripped, Log: d.log,
+	}
+	if c.quota = d.newQuota(state); c.quota != nil {
+		o.Quota = c.quota
+	}
+	client, err := NewClient(d.cfg.Flexi, o)
 	if err != nil {
 		return nil, err
 	}
 	c.client = client
-	c.who = &identity{erp: erp{Client: client, call: d.metrics.Call}, pins: l, hold: c.holdCompany}
+	c.who.erp = erp{Client: client, call: d.metrics.Call}
 	c.engine, err = verify.New(verify.Options{
 		ERP: erp{client, d.metrics.Call, c.who}, Ledger: l, State: state, Teller: stream.NewPublisher(d.js, d.streams),
-		Observer: observer{d.metrics, &d.standing}, Settings: d.settings(), Now: d.o.Now, Rand: d.o.Rand, Log: d.log,
+		Observer: observer{d.metrics, &d.standing}, Budget: budget, Settings: d.settings(), Now: d.o.Now, Rand: d.o.Rand, Log: d.log,
 	})
 	if err != nil {
 		return nil, err
 	}
-	o := stream.ConsumerOptions{Options: d.streams, Handler: c.intake(), Drain: d.cfg.DrainTimeout / 4, Now: d.now, Log: d.log}
-	c.consumer, c.inbox = stream.NewConsumer(d.js, o), stream.NewInboxConsumer(d.js, o)
+	in := stream.ConsumerOptions{Options: d.streams, Handler: c.intake(), Drain: d.cfg.DrainTimeout / 4, Now: d.now, Log: d.log}
+	c.consumer, c.inbox = stream.NewConsumer(d.js, in), stream.NewInboxConsumer(d.js, in)
 	return c, nil
+}
+
+// observe counts a request on the wire, and hears in it whether the ERP is still there.
+func (c *core) observe(r flexi.Request) {
+	c.d.metrics.Request(r)
+	c.who.heard(r.Status != 0 && r.Status < 500)
+}
+
+// logout ends the session at the ERP. An eighth of the time for a stop is set aside for it, see Run.
+func (c *core) logout() {
+	ctx, cancel := context.WithTimeout(context.Background(), c.d.cfg.DrainTimeout/8)
+	defer cancel()
+	if err := c.client.Logout(ctx); err != nil {
+		c.d.log.Warn().Err(err).Msg("our session at Flexi was not ended; it ends by itself")
+	}
 }
 
 // settings copies the fields across, so that the engine need not know where settings come from.
@@ -168,10 +198,12 @@ func (c *core) watchLedger(ctx context.Context) {
 	}
 }
 
-// Pauses of the company check: while Flexi does not answer, and while all is well.
+// Pauses of the company check: while Flexi does not answer, while all is well, and while all is well and requests are
+// counted: each check takes two of them. After an outage it is asked at once (see identity).
 const (
-	companySoon  = 15 * time.Second
-	companyLater = 10 * time.Minute
+	companySoon    = 15 * time.Second
+	companyLater   = 10 * time.Minute
+	companyCounted = time.Hour
 )
 
 // watchCompany asks who the company is also while nothing is written, and again from time to time: it can be set up anew
@@ -185,6 +217,9 @@ func (c *core) watchCompany(ctx context.Context) {
 	for ctx.Err() == nil {
 		err := c.who.ensure(ctx)
 		pause := companyLater
+		if c.quota != nil {
+			pause = companyCounted
+		}
 		if err != nil {
 			pause = companySoon
 			if err.Error() != said && ctx.Err() == nil {

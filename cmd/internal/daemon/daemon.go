@@ -87,8 +87,12 @@ func Run(ctx context.Context, o Options) (err error) {
 	defer func() {
 		d.standing.setPhase("stopping")
 		d.notify.say("STOPPING=1")
-		// Intake had a quarter of the time, the engine half of it.
-		err = errors.Join(err, d.undo.run(d.cfg.DrainTimeout/4))
+		// Intake had a quarter of the time, the engine half of it, the end of a session an eighth.
+		rest := d.cfg.DrainTimeout / 4
+		if d.cfg.Flexi.Auth == "session" {
+			rest /= 2
+		}
+		err = errors.Join(err, d.undo.run(rest))
 		d.notify.close()
 		if err == nil {
 			d.log.Info().Msg("stopped")
@@ -134,9 +138,6 @@ func newDaemon(o Options) *daemon {
 
 // start brings up what a core needs besides the ledger.
 func (d *daemon) start(ctx context.Context) error {
-	if err := checkAuth(d.cfg.Flexi); err != nil {
-		return err
-	}
 	if err := d.takeStateDir(); err != nil {
 		return err
 	}
@@ -190,7 +191,7 @@ func (d *daemon) takeStateDir() error {
 }
 
 func (d *daemon) startHTTP(ctx context.Context) error {
-	if err := d.metrics.Watch(&d.standing, d.now); err != nil {
+	if err := errors.Join(d.metrics.Watch(&d.standing, d.now), d.metrics.WatchQuota(d.standing.quotaStatus)); err != nil {
 		return fmt.Errorf("registering metrics: %w", err)
 	}
 	s, err := api.New(api.Options{
@@ -213,6 +214,7 @@ func (d *daemon) startHTTP(ctx context.Context) error {
 func (d *daemon) about() api.Info {
 	i := d.standing.about()
 	i.Version, i.Company, i.System = d.o.Build.Version, d.cfg.Flexi.Company, d.cfg.Flexi.System
+	i.Quota = d.standing.quotaStatus()
 	return i
 }
 

@@ -178,7 +178,7 @@ func TestTakenHTTPAddress(t *testing.T) {
 
 func TestUnusableSettings(t *testing.T) {
 	erp := startERP(t, flexitest.Options{})
-	for name, more := range map[string]string{"session": "FLEXID_FLEXI_AUTH=session"} {
+	for name, more := range map[string]string{"authority without a certificate": "FLEXID_FLEXI_CA_FILE=/dev/null"} {
 		t.Run(name, func(t *testing.T) {
 			r, _ := launch(t, settings(t, erp, t.TempDir(), more))
 			var setting *SettingError

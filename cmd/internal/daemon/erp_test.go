@@ -14,6 +14,7 @@ import (
 // fakeCompany is both sides of the check: what Flexi shows, and what the ledger keeps.
 type fakeCompany struct {
 	shown  flexi.Company
+	number string
 	erpErr error
 	meta   ledger.Meta
 	pinErr error
@@ -27,6 +28,8 @@ func (f *fakeCompany) Company(context.Context) (flexi.Company, error) {
 	f.asked++
 	return f.shown, f.erpErr
 }
+
+func (f *fakeCompany) RegistrationNumber(context.Context) (string, error) { return f.number, f.erpErr }
 
 func (f *fakeCompany) Meta(context.Context) (ledger.Meta, uint64, error) { return f.meta, 1, nil }
 
@@ -44,7 +47,7 @@ func (f *fakeCompany) identity() *identity {
 
 func TestCompanyIdentity(t *testing.T) {
 	shown := flexi.Company{ID: "7", DBName: "firma", Name: "Firma s.r.o.", CreatedAt: "2020-01-02"}
-	mine := ledger.CompanyIdentity{ID: "7", DBName: "firma", Name: "Firma s.r.o.", CreatedAt: "2020-01-02"}
+	mine := ledger.CompanyIdentity{ID: "7", DBName: "firma", Name: "Firma s.r.o.", CreatedAt: "2020-01-02", RegistrationNumber: "12345679"}
 	with := func(change func(*ledger.CompanyIdentity)) ledger.CompanyIdentity {
 		c := mine
 		change(&c)
@@ -62,9 +65,15 @@ func TestCompanyIdentity(t *testing.T) {
 		"another database":  {with(func(c *ledger.CompanyIdentity) { c.DBName = "firma_2" }), true, 0},
 		"made anew":         {with(func(c *ledger.CompanyIdentity) { c.CreatedAt = "2026-03-01" }), true, 0},
 		"a field not known": {with(func(c *ledger.CompanyIdentity) { c.CreatedAt = "" }), false, 1},
+		"another number":    {with(func(c *ledger.CompanyIdentity) { c.RegistrationNumber = "87654321" }), true, 0},
+		"number not known":  {with(func(c *ledger.CompanyIdentity) { c.RegistrationNumber = "" }), false, 1},
+		"renamed, and only the number agrees": {
+			with(func(c *ledger.CompanyIdentity) { c.Name, c.CreatedAt = "Firma a.s.", "" }), false, 1},
+		"renamed, and nothing agrees that is given once": {
+			with(func(c *ledger.CompanyIdentity) { c.Name, c.CreatedAt, c.RegistrationNumber = "Jiná", "", "" }), true, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := &fakeCompany{shown: shown, meta: ledger.Meta{Company: "firma", Identity: tc.pinned}}
+			f := &fakeCompany{shown: shown, number: "12345679", meta: ledger.Meta{Company: "firma", Identity: tc.pinned}}
 			i := f.identity()
 			err := i.ensure(t.Context())
 			var wrong *CompanyError
@@ -87,6 +96,60 @@ func TestCompanyIdentity(t *testing.T) {
 			}
 			if err := i.replace(t.Context()); err != nil || f.meta.Identity != mine || i.ensure(t.Context()) != nil {
 				t.Errorf("accepted: %v, %+v", err, f.meta.Identity)
+			}
+		})
+	}
+}
+
+// What is not told today is kept from yesterday: else a right that was taken away would take the pin with it.
+func TestPinOutlivesALostRight(t *testing.T) {
+	pinned := ledger.CompanyIdentity{ID: "7", DBName: "firma", Name: "Firma", CreatedAt: "2020-01-02", RegistrationNumber: "12345679"}
+	f := &fakeCompany{shown: flexi.Company{ID: "7", DBName: "firma", Name: "Firma a.s."}, meta: ledger.Meta{Identity: pinned}}
+	f.shown.CreatedAt = pinned.CreatedAt
+	i := f.identity()
+	if err := i.ensure(t.Context()); err != nil || f.meta.Identity.RegistrationNumber != "12345679" || f.meta.Identity.Name != "Firma a.s." {
+		t.Fatalf("%v, %+v", err, f.meta.Identity)
+	}
+	i.again()
+	f.number = "87654321"
+	var wrong *CompanyError
+	if err := i.ensure(t.Context()); !errors.As(err, &wrong) || !strings.Contains(err.Error(), "another registration number") {
+		t.Errorf("%v", err)
+	}
+}
+
+// An outage makes the next write ask who the company is; a single lost answer does not, and neither does our own quota.
+func TestOutageAsksForTheCompanyAgain(t *testing.T) {
+	notSent := func(cause error) error { return &flexi.Error{Outcome: flexi.NotSent, Err: cause} }
+	for name, tc := range map[string]struct {
+		happens func(*identity)
+		again   bool
+	}{
+		"nothing":              {func(*identity) {}, false},
+		"no connection":        {func(i *identity) { i.unreachable(notSent(errors.New("refused"))) }, true},
+		"no quota":             {func(i *identity) { i.unreachable(notSent(&flexi.QuotaError{})) }, false},
+		"no login":             {func(i *identity) { i.unreachable(&flexi.Error{Outcome: flexi.NotSent, Status: 401}) }, false},
+		"no error":             {func(i *identity) { i.unreachable(nil) }, false},
+		"two lost answers":     {func(i *identity) { i.heard(false); i.heard(false); i.heard(true); i.heard(false) }, false},
+		"three lost answers":   {func(i *identity) { i.heard(false); i.heard(false); i.heard(false) }, true},
+		"asked for in a check": {func(i *identity) { i.again() }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := &fakeCompany{shown: flexi.Company{ID: "1"}}
+			i := f.identity()
+			for range 2 {
+				if err := i.ensure(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			tc.happens(i)
+			for range 2 {
+				if err := i.ensure(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if want := map[bool]int{false: 1, true: 2}[tc.again]; f.asked != want {
+				t.Errorf("asked %d times, want %d", f.asked, want)
 			}
 		})
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"flexid/cmd/internal/api"
+	"flexid/cmd/internal/quota"
 	"flexid/verify"
 )
 
@@ -21,6 +22,7 @@ type standing struct {
 	noLedger  *api.Trouble
 	intake    *api.Trouble
 	engine    *verify.Engine
+	quota     *quota.Quota
 }
 
 func (s *standing) set(change func()) {
@@ -38,6 +40,7 @@ func (s *standing) embedded(broken func() (why, remedy string)) {
 func (s *standing) setLedger(id string)         { s.set(func() { s.ledger, s.noLedger = id, nil }) }
 func (s *standing) setNoLedger(t api.Trouble)   { s.set(func() { s.noLedger = &t }) }
 func (s *standing) setIntake(t *api.Trouble)    { s.set(func() { s.intake = t }) }
+func (s *standing) setQuota(q *quota.Quota)     { s.set(func() { s.quota = q }) }
 func (s *standing) setEngine(e *verify.Engine)  { s.set(func() { s.engine = e }) }
 func (s *standing) running() (e *verify.Engine) { s.set(func() { e = s.engine }); return e }
 

@@ -1,0 +1,78 @@
+package quota
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// notice is the notice that a count deserves, in per cent; 0 = none.
+func (q *Quota) notice(used int) int {
+	switch {
+	case used >= q.line(false):
+		return 100
+	case used*100 >= q.o.Limit*noticeAt:
+		return noticeAt
+	}
+	return 0
+}
+
+// Run reads what the other replicas used and gives notice, until ctx ends. Without it nothing is said; Take needs it not.
+func (q *Quota) Run(ctx context.Context) {
+	tick := time.NewTicker(refreshTime)
+	defer tick.Stop()
+	for {
+		if err := q.refresh(ctx); err != nil && ctx.Err() == nil {
+			q.o.Log.Warn().Err(err).Msg("the daily request budget cannot be read or said")
+		}
+		select {
+		case <-tick.C:
+		case <-q.news:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (q *Quota) refresh(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	q.mu.Lock()
+	q.roll(q.o.Now())
+	today := q.today
+	q.mu.Unlock()
+	c, _, err := q.read(ctx, today)
+	if err != nil {
+		return err
+	}
+	q.mu.Lock()
+	if q.today == today {
+		q.used, q.known = max(q.used, c.Used), true
+	}
+	q.mu.Unlock()
+	level := q.notice(c.Used)
+	if level <= c.Said {
+		return nil
+	}
+	// Told before it is noted: a crash in between says it twice, the other way round it would be said to nobody.
+	text := q.words(level, c.Used, today)
+	q.o.Log.Warn().Int("used", c.Used).Int("limit", q.o.Limit).Time("resets", today.end.UTC()).Msg(text)
+	if err := q.o.Tell(ctx, text); err != nil {
+		return fmt.Errorf("telling the notice: %w", err)
+	}
+	_, err = q.change(ctx, today, func(c *count) bool {
+		news := c.Said < level
+		c.Said = max(c.Said, level)
+		return news
+	})
+	return err
+}
+
+func (q *Quota) words(level, used int, today day) string {
+	until := today.end.In(q.o.Zone).Format("2006-01-02 15:04 MST")
+	if level == 100 {
+		return fmt.Sprintf("the daily request budget is used up (%d of %d): writes wait until %s, look-ups go on with the rest",
+			used, q.o.Limit, until)
+	}
+	return fmt.Sprintf("%d of the %d requests of the daily budget are used; it begins anew at %s", used, q.o.Limit, until)
+}

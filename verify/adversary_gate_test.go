@@ -211,7 +211,7 @@ func TestRestoredOwesEverything(t *testing.T) {
 			h, races := &hook{}, atomic.Int64{}
 			h.settle = func(ctx context.Context, rows []*ledger.Row) []error {
 				if rows[0].Key == "A" && races.Add(-1) >= 0 {
-					return []error{&ledger.ConflictError{}}
+					return each(rows, &ledger.ConflictError{})
 				}
 				return h.Ledger.Settle(ctx, rows)
 			}

@@ -21,7 +21,7 @@ func TestFailedDecisionLosesNoWakeUp(t *testing.T) {
 		h, fail := &hook{}, atomic.Bool{}
 		h.settle = func(ctx context.Context, rows []*ledger.Row) []error {
 			if fail.Load() && rows[0].State == ledger.Confirmed {
-				return []error{&ledger.UndecidedError{Err: errStore}}
+				return each(rows, &ledger.UndecidedError{Err: errStore})
 			}
 			return h.Ledger.Settle(ctx, rows)
 		}
@@ -85,7 +85,7 @@ func TestDeathBetweenTwoEvents(t *testing.T) {
 		h, gone := &hook{}, atomic.Bool{}
 		h.settle = func(ctx context.Context, rows []*ledger.Row) []error {
 			if gone.Load() {
-				return []error{errStore}
+				return each(rows, errStore)
 			}
 			errs := h.Ledger.Settle(ctx, rows)
 			if r := rows[0]; errs[0] == nil && r.Work != nil && r.Work.Final && r.Head < r.Tail && len(r.Untold) == 0 {
@@ -95,7 +95,7 @@ func TestDeathBetweenTwoEvents(t *testing.T) {
 		}
 		h.claim = func(ctx context.Context, rows []*ledger.Row) []error {
 			if gone.Load() {
-				return []error{errStore}
+				return each(rows, errStore)
 			}
 			return h.Ledger.Claim(ctx, rows)
 		}

@@ -67,3 +67,12 @@ func (h *hook) FreeNumber(ctx context.Context, evidence, number string, owner le
 	}
 	return h.Ledger.FreeNumber(ctx, evidence, number, owner)
 }
+
+// each is the same error for every row of a group.
+func each(rows []*ledger.Row, err error) []error {
+	errs := make([]error, len(rows))
+	for i := range errs {
+		errs[i] = err
+	}
+	return errs
+}

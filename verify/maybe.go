@@ -236,7 +236,7 @@ func (e *Engine) torn(ctx context.Context, row *ledger.Row) (bool, error) {
 		if m.ID == row.ID {
 			continue
 		}
-		found, err := e.foundBy(ctx, m, a.Group)
+		found, err := e.foundBy(ctx, m, a.Group, len(w.Mates))
 		if err != nil {
 			return false, err
 		}
@@ -255,8 +255,9 @@ func (e *Engine) torn(ctx context.Context, row *ledger.Row) (bool, error) {
 	return false, nil
 }
 
-// foundBy is the address of a document that a request of the group's name made or changed, "" if that is not known.
-func (e *Engine) foundBy(ctx context.Context, m ledger.Mate, group string) (string, error) {
+// foundBy is the address of a document that a request of the group's name made or changed, "" if that is not known, or if
+// not all of its size documents were in it: then it may well have left without ours, whose claim nobody heard of.
+func (e *Engine) foundBy(ctx context.Context, m ledger.Mate, group string, size int) (string, error) {
 	row, err := e.o.Ledger.Get(ctx, m.ID)
 	if err != nil {
 		return "", fmt.Errorf("reading a document of the same request: %w", err)
@@ -275,9 +276,12 @@ func (e *Engine) foundBy(ctx context.Context, m ledger.Mate, group string) (stri
 			story = *ev.Story
 		}
 	}
-	last := len(story.Attempts) - 1
+	if len(story.Attempts) == 0 {
+		return "", nil
+	}
 	// By hand under the number, or by a later request of its own: that tells nothing of the one they shared.
-	if last < 0 || story.Attempts[last].Group != group || end.State != ledger.Confirmed || end.Reason != "" {
+	a := story.Attempts[len(story.Attempts)-1]
+	if a.Group != group || a.Size != size || end.State != ledger.Confirmed || end.Reason != "" {
 		return "", nil
 	}
 	return Address{row.Evidence, row.Source, row.Key}.String(), nil

@@ -121,7 +121,7 @@ func (m *mortal) live(rows []*ledger.Row, do func([]*ledger.Row) []error) []erro
 		c := rows[0].Clone()
 		do([]*ledger.Row{&c})
 	}
-	return []error{&ledger.UndecidedError{Err: errDead}}
+	return each(rows, &ledger.UndecidedError{Err: errDead})
 }
 
 func (m *mortal) Claim(ctx context.Context, rows []*ledger.Row) []error {

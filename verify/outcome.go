@@ -16,6 +16,9 @@ func (e *Engine) outcome(t *task, s shipped) {
 	row, w, now, res := t.row, t.row.Work, s.at, s.res
 	w.Shake = s.rand
 	a := lastAttempt(w)
+	if a.Group != "" {
+		a.Size = s.size // those that were sent: a claim may have failed
+	}
 	a.Ended, a.Outcome, a.Errors = now, res.Outcome.String(), res.Errors
 	if res.Request.Kind != "" {
 		a.Requests = []flexi.Request{res.Request}

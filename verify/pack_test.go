@@ -1,9 +1,11 @@
 package verify_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -324,4 +326,88 @@ func TestPackSizeFollowsTheServer(t *testing.T) {
 			b.wantRecords(fmt.Sprint("A", i), 1)
 		}
 	})
+}
+
+// TestPackPartlyClaimed: a document whose claim is not stored, or not known to be, stays out of the request; the others go.
+func TestPackPartlyClaimed(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		err    error
+		stored bool
+	}{
+		{"somebody else wrote", &ledger.ConflictError{}, false},
+		{"not stored, not known", &ledger.UndecidedError{Err: errStore}, false},
+		{"stored, not known", &ledger.UndecidedError{Err: errStore}, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			virtual(t, func(b *bench) {
+				h, once := &hook{}, sync.Once{}
+				h.claim = func(ctx context.Context, rows []*ledger.Row) []error {
+					errs := make([]error, len(rows))
+					out := slices.IndexFunc(rows, func(r *ledger.Row) bool { return r.Key == "A4" })
+					if len(rows) < 2 || out < 0 {
+						return h.Ledger.Claim(ctx, rows)
+					}
+					once.Do(func() {
+						errs[out] = c.err
+						if lost := rows[out].Clone(); c.stored {
+							h.Ledger.Claim(ctx, []*ledger.Row{&lost})
+						}
+					})
+					for i, row := range rows {
+						if errs[i] == nil {
+							errs[i] = h.Ledger.Claim(ctx, []*ledger.Row{row})[0]
+						}
+					}
+					return errs
+				}
+				h.under(b)
+				b.start()
+				b.grown()
+				b.many("A", 10)
+				b.until(time.Hour, "all confirmed", func() bool { return b.in(ledger.Confirmed) == 70 })
+				if sizes := b.sizes(); sizes[0] != 9 {
+					t.Errorf("requests of %v documents", sizes)
+				}
+				for i := range 10 {
+					key := fmt.Sprint("A", i)
+					b.wantRecords(key, 1)
+					if n := len(b.fake.Writes(key)); n != 1 {
+						t.Errorf("%s was sent %d times", key, n)
+					}
+				}
+			})
+		})
+	}
+}
+
+// TestPackDiesInFlight: the process ends while a request of several documents is under way, done and not done. The next one
+// looks all of them up and sends none that is there.
+func TestPackDiesInFlight(t *testing.T) {
+	for _, done := range []bool{true, false} {
+		t.Run(fmt.Sprint("done ", done), func(t *testing.T) {
+			virtual(t, func(b *bench) {
+				b.set.Drain = time.Second
+				b.start()
+				b.grown()
+				b.first("A4", flexitest.Fault{Kind: flexitest.Silence, Done: done, Delay: time.Minute})
+				b.many("A", 10)
+				b.until(time.Minute, "under way", func() bool { return b.in(ledger.Sending) == 10 })
+				b.halt()
+				b.start()
+				b.until(time.Hour, "all confirmed", func() bool { return b.in(ledger.Confirmed) == 70 })
+				want := 1
+				if !done {
+					want = 2
+				}
+				for i := range 10 {
+					key := fmt.Sprint("A", i)
+					b.wantRecords(key, 1)
+					if n := len(b.fake.Writes(key)); n != want {
+						t.Errorf("%s was sent %d times, want %d", key, n, want)
+					}
+				}
+			})
+		})
+	}
 }

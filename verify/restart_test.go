@@ -175,7 +175,7 @@ type dead struct {
 
 func (d *dead) Settle(ctx context.Context, rows []*ledger.Row) []error {
 	if d.gone.Load() {
-		return []error{errStore}
+		return each(rows, errStore)
 	}
 	return d.Ledger.Settle(ctx, rows)
 }

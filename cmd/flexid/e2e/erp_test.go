@@ -115,8 +115,9 @@ func misbehave(erp *flexitest.Server, p pace, s *script) {
 // written is one write as the fake received it.
 type written struct {
 	flexitest.Request
-	record map[string]any // as sent
-	op     string
+	record    map[string]any // as sent
+	op        string
+	documents int // in the request
 }
 
 // version is the order in which changes of a document must take effect.
@@ -154,7 +155,7 @@ func writes(t *testing.T, erp *flexitest.Server) map[string][]written {
 		for i, d := range r.Docs {
 			one := r
 			one.Docs = []flexitest.Doc{d}
-			w := written{Request: one, record: records[i], op: d.Op}
+			w := written{Request: one, record: records[i], op: d.Op, documents: len(r.Docs)}
 			all[d.ID()] = append(all[d.ID()], w)
 		}
 	}

@@ -60,6 +60,21 @@ func (b *Bucket) Take(now time.Time) (wait time.Duration, ok bool) {
 	return time.Duration((1 - b.tokens) * float64(b.every)), false
 }
 
+// Wait is when time will have filled the bucket to n tokens, 0 when they are there. What successes pay comes sooner.
+func (b *Bucket) Wait(now time.Time, n int) time.Duration {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.flow(now)
+	return time.Duration(max(min(float64(n), b.size)-b.tokens, 0) * float64(b.every))
+}
+
+// Return gives back a token that was taken and not used.
+func (b *Bucket) Return() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.tokens = min(b.tokens+1, b.size)
+}
+
 // Pay credits n successes.
 func (b *Bucket) Pay(n int) {
 	b.mu.Lock()

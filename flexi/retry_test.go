@@ -120,6 +120,17 @@ func TestBucket(t *testing.T) {
 	if n := taken(b, now.Add(-time.Hour)); n != 2 {
 		t.Errorf("25 successes paid for %d tries", n)
 	}
+	later := now.Add(-time.Hour)
+	if wait := b.Wait(later, 3); wait.Round(time.Millisecond) != 25*time.Second { // half a token was left
+		t.Errorf("3 tokens in %s", wait)
+	}
+	b.Return()
+	if wait := b.Wait(later, 1); wait != 0 || taken(b, later) != 1 {
+		t.Errorf("a returned token is there in %s", wait)
+	}
+	if wait := b.Wait(later, 50); wait.Round(time.Millisecond) != 95*time.Second {
+		t.Errorf("more tokens than it holds: %s", wait)
+	}
 	b.Pay(100_000)
 	if left := b.Tokens(now.Add(-time.Hour)); left != 10 {
 		t.Errorf("%v tokens in a bucket of 10", left)

@@ -38,6 +38,7 @@ type bench struct {
 	seq    uint64
 	ahead  time.Duration // how far the clock of the next engine is ahead
 	log    zerolog.Logger
+	quota  flexi.Quota
 
 	eng  *verify.Engine
 	stop func() error
@@ -146,7 +147,7 @@ func (b *bench) engine(set verify.Settings, wrap func(verify.Ledger) verify.Ledg
 	set.Run = fmt.Sprint("run", b.runs)
 	erp, err := flexi.New(flexi.Options{
 		URL: b.fake.URL(), Company: "firma", User: "flexid", Password: "secret", Dial: b.fake.Dial,
-		WriteTimeout: 200 * time.Second, Log: b.log,
+		WriteTimeout: 200 * time.Second, Quota: b.quota, Log: b.log,
 	})
 	must(b.t, err)
 	var led verify.Ledger = b.ledger

@@ -56,9 +56,10 @@ type pass struct {
 
 // entry is who asks for a pass.
 type entry struct {
-	sullied bool            // it had a bad outcome of its own
-	trial   bool            // it was fetched to try a closed door
-	taken   <-chan struct{} // closed when it goes in somebody's request and needs no pass
+	evidence string
+	sullied  bool            // it had a bad outcome of its own
+	trial    bool            // it was fetched to try a closed door
+	taken    <-chan struct{} // closed when it goes in somebody's request and needs no pass
 }
 
 // Most pauses of a closed door.
@@ -137,7 +138,8 @@ func later(a, b time.Time) time.Time {
 // enter waits for a free place among the writes. ok is false when a door is closed: ask again at the time given. A nil pass
 // with ok means that somebody took the document along. Through a closed door goes one that was fetched to try it, or, where
 // no such one waits, one that had a bad outcome of its own.
-func (g *gate) enter(ctx context.Context, evidence string, x entry) (p *pass, at time.Time, ok bool) {
+func (g *gate) enter(ctx context.Context, x entry) (p *pass, at time.Time, ok bool) {
+	evidence := x.evidence
 	for {
 		clean := x.sullied && g.waiting(g.passable)
 		g.mu.Lock()
@@ -174,6 +176,22 @@ func (g *gate) enter(ctx context.Context, evidence string, x entry) (p *pass, at
 			return nil, time.Time{}, false
 		}
 	}
+}
+
+// mayRetry says whether a document with a bad outcome of its own has to wait for a door, and until when.
+func (g *gate) mayRetry(evidence string) (until time.Time, wait bool) {
+	clean := g.waiting(g.passable)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	d, held := g.shut(evidence), g.held(evidence)
+	if !held && (d == nil || g.mayTry(d, entry{sullied: true}, clean)) {
+		return time.Time{}, false
+	}
+	until = g.now().Add(g.s.Probe + time.Duration(g.rand()*float64(g.s.Probe)))
+	if !held {
+		until = later(d.NextTry, until)
+	}
+	return until, true
 }
 
 // mayTry: a fetched document may try a closed door, and one with a bad outcome of its own if no clean one waits. For a

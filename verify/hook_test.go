@@ -2,8 +2,11 @@ package verify_test
 
 import (
 	"context"
+	"sync"
 	"sync/atomic"
+	"time"
 
+	"flexid/flexi"
 	"flexid/verify"
 	"flexid/verify/ledger"
 )
@@ -75,4 +78,23 @@ func each(rows []*ledger.Row, err error) []error {
 		errs[i] = err
 	}
 	return errs
+}
+
+// budget is a quota that is used up after so many requests, until its reset.
+type budget struct {
+	mu    sync.Mutex
+	left  int
+	reset time.Time
+}
+
+func (q *budget) Take(context.Context, string) (func(), error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if time.Now().Before(q.reset) {
+		if q.left == 0 {
+			return nil, &flexi.QuotaError{Until: q.reset}
+		}
+		q.left--
+	}
+	return func() {}, nil
 }

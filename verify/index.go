@@ -410,6 +410,13 @@ func (x *index) maybes() (map[string]int, time.Time) {
 	return n, oldest
 }
 
+// inDoubt counts them.
+func (x *index) inDoubt() int {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return len(x.doubts)
+}
+
 // doubt is a document whose outcome is not known.
 type doubt struct {
 	reason string

@@ -38,6 +38,15 @@ func (e *Engine) maybe(ctx, work context.Context, row *ledger.Row) (turn, error)
 	if now.Before(row.Due) {
 		return at(row.Due), nil
 	}
+	if w.Absences >= enoughAbsences && !now.Before(e.settledFor(row)) {
+		// All that is missing is an open door and a token; one more look before there are both would be too old by then.
+		if until, wait := e.gate.mayRetry(row.Evidence); wait {
+			return at(until), nil
+		}
+		if wait := e.turnToSendAgain(w); wait > 0 {
+			return at(now.Add(wait)), nil
+		}
+	}
 	t, err := e.maybeTask(ctx, row)
 	if err != nil {
 		e.gate.read(row.Evidence, err)
@@ -212,16 +221,45 @@ func (e *Engine) notDone(ctx, work context.Context, t *task, f finding, ans answ
 		e.park(row, ledger.Unknown, ledger.Problem{Text: fmt.Sprintf("sent %d times without an answer that tells, and not found: see what is wrong, then resend or drop", w.Opens)})
 		return again(), e.save(ctx, row)
 	default:
-		if torn, err := e.torn(ctx, row); err != nil || torn {
-			return again(), err
-		}
-		if tn, ok, err := e.mayResend(ctx, row, now); !ok {
-			return tn, err
-		}
-		return e.send(ctx, work, t)
+		return e.sendAgain(ctx, work, t)
 	}
 	row.Due = e.nextLook(w, now)
 	return at(row.Due), e.save(ctx, row)
+}
+
+// sendAgain sends a document whose last attempt is proved not to have taken effect, within the budget for such sends. A
+// person's resend is paid for by the person.
+func (e *Engine) sendAgain(ctx, work context.Context, t *task) (turn, error) {
+	row, w := t.row, t.row.Work
+	if tn, ok, err := e.mayResend(ctx, row, e.o.Now()); !ok {
+		return tn, err
+	}
+	budget, attempt := e.o.Budget.Maybes, w.Attempt
+	if !w.ByPerson {
+		if _, ok := budget.Take(e.o.Now()); !ok {
+			return at(e.o.Now().Add(e.turnToSendAgain(w))), nil
+		}
+		defer func() {
+			if w.Attempt == attempt {
+				budget.Return()
+			}
+		}()
+	}
+	if torn, err := e.torn(ctx, row); err != nil || torn {
+		return again(), err
+	}
+	return e.send(ctx, work, t)
+}
+
+// turnToSendAgain is how long a document waits for a token to be sent again, 0 when there is one. Those that wait come by as
+// often as tokens do, not all for each. One that was in doubt before leaves the last tokens to those that were not: what
+// shared a request with a document that Flexi chokes on needs just one.
+func (e *Engine) turnToSendAgain(w *ledger.Work) time.Duration {
+	if w.ByPerson || w.Adopt != "" {
+		return 0
+	}
+	wait := e.o.Budget.Maybes.Wait(e.o.Now(), max(w.Opens, 1))
+	return time.Duration(float64(wait) * (1 + e.o.Rand()*float64(e.index.inDoubt())))
 }
 
 // torn: documents that shared the request of our last attempt are there by that request, and ours is not. A request is one

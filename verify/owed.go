@@ -49,14 +49,14 @@ func (e *Engine) check(ctx context.Context, row *ledger.Row, late bool) (turn, e
 	t, err := e.checkTask(ctx, row)
 	if err != nil {
 		e.gate.read(row.Evidence, err)
-		return at(e.o.Now().Add(e.o.Settings.Probe)), nil
+		return at(e.o.Now().Add(e.owedPause(row, late))), nil
 	}
 	ans, err := e.lookUp(ctx, t)
 	if err != nil {
 		return turn{}, err
 	}
 	if !ans.valid || ans.doubtful && len(ans.records) == 0 {
-		return at(e.o.Now().Add(max(e.o.Settings.Probe, 5*time.Second))), nil
+		return at(e.o.Now().Add(e.owedPause(row, late))), nil
 	}
 	why := "read_back"
 	if late {
@@ -90,6 +90,15 @@ func (e *Engine) check(ctx context.Context, row *ledger.Row, late bool) (turn, e
 	}
 	e.alert(ctx, string(reason), row, p.Text)
 	return again(), nil
+}
+
+// owedPause is how long a look that is owed waits after one that was no look: the longer the ERP cannot be read, the longer.
+func (e *Engine) owedPause(row *ledger.Row, late bool) time.Duration {
+	since := row.ReadBack
+	if late {
+		since = row.Late[0]
+	}
+	return min(max(e.o.Now().Sub(since)/4, e.o.Settings.Probe, 5*time.Second), unknownEvery/4)
 }
 
 // learnID takes over id and number of a record that was made in a request whose answer did not say which was whose. What was

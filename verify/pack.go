@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -64,7 +65,14 @@ func (k *packer) offer(p *parcel) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	key := packKey{p.write.Evidence, p.write.Op}
-	k.waiting[key] = append(k.waiting[key], p)
+	at, _ := slices.BinarySearchFunc(k.waiting[key], p, (*parcel).compare)
+	k.waiting[key] = slices.Insert(k.waiting[key], at, p)
+}
+
+// compare is the order in which the events came.
+func (p *parcel) compare(o *parcel) int {
+	a, b := p.t.ev, o.t.ev
+	return cmp.Or(a.Received.Compare(b.Received), cmp.Compare(a.Stream.Seq, b.Stream.Seq), cmp.Compare(p.t.row.ID, o.t.row.ID))
 }
 
 // room reports whether company could still come along.
@@ -86,33 +94,30 @@ func (k *packer) limit(p *parcel) int {
 	return n
 }
 
-// take removes p from the waiting ones and with it those that may go in the same request, unless p is to go alone. It
-// returns nil if somebody took p meanwhile.
+// take removes the documents of the next request from the waiting ones: the first of the queue that p's place can carry,
+// or p alone. p itself may not be among them; then its worker sends them and p goes on waiting. The order keeps together
+// what came together: a run of documents that Flexi chokes on draws few others in. It returns nil if somebody took p
+// meanwhile.
 func (k *packer) take(p *parcel, alone bool) []*parcel {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	key := packKey{p.write.Evidence, p.write.Op}
 	waiting := k.waiting[key]
-	at := slices.Index(waiting, p)
-	if at < 0 {
+	if !slices.Contains(waiting, p) {
 		return nil
 	}
-	group, rest := []*parcel{p}, waiting[:0:0]
-	limit, bytes := k.limit(p), p.bytes
-	if alone {
-		limit = 1
-	}
+	var group, rest []*parcel
+	limit, bytes := k.most, 0
 	for _, q := range waiting {
-		if q == p {
-			continue
-		}
 		fits := min(limit, k.limit(q))
-		if len(group) >= fits || bytes+q.bytes > packBytes {
+		if alone && q != p || len(group) > 0 && (len(group) >= fits || bytes+q.bytes > packBytes) {
 			rest = append(rest, q)
 			continue
 		}
 		group, limit, bytes = append(group, q), fits, bytes+q.bytes
-		close(q.taken)
+		if q != p {
+			close(q.taken)
+		}
 	}
 	if k.waiting[key] = rest; len(rest) == 0 {
 		delete(k.waiting, key)

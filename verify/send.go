@@ -19,24 +19,29 @@ func (e *Engine) send(ctx, work context.Context, t *task) (turn, error) {
 		e.park(row, ledger.Unreadable, ledger.Problem{Text: err.Error()})
 		return again(), e.save(ctx, row)
 	}
-	sullied := w.Opens > 0
-	e.packs.offer(p)
-	place, until, ok := e.gate.enter(ctx, row.Evidence, entry{sullied: sullied, trial: t.trial, taken: p.taken})
-	if ok && place != nil && place.canary == nil {
-		e.packs.linger(ctx, p)
-	}
-	group := e.packs.take(p, place == nil || place.canary != nil)
-	switch {
-	case group == nil: // somebody took it along
-		if place != nil {
-			e.gate.leave(place, nil, sullied)
+	who := entry{evidence: row.Evidence, sullied: w.Opens > 0, trial: t.trial, taken: p.taken}
+	e.packs.offer(p) // from here on the row belongs to whoever takes the parcel, until it comes back
+	for {
+		place, until, ok := e.gate.enter(ctx, who)
+		alone := place == nil || place.canary != nil
+		if ok && !alone {
+			e.packs.linger(ctx, p)
 		}
-	case !ok:
-		return at(later(until, e.o.Now())), nil
-	default:
-		e.ship(ctx, work, place, group)
+		group := e.packs.take(p, alone)
+		switch {
+		case group == nil: // somebody took it along
+			if place != nil {
+				e.gate.leave(place, nil, false)
+			}
+		case !ok:
+			return at(later(until, e.o.Now())), nil
+		default:
+			if e.ship(ctx, work, place, group); !slices.Contains(group, p) {
+				continue // its turn has not come
+			}
+		}
+		return e.received(work, t, <-p.came)
 	}
-	return e.received(work, t, <-p.came)
 }
 
 // parcel prepares a document's own request, so that what cannot be sent is told before anything costs.
@@ -101,14 +106,10 @@ func (e *Engine) ship(ctx, work context.Context, place *pass, group []*parcel) {
 	}
 	defer conn.Close() //nolint:errcheck // one write per connection: nothing is lost by a failed close
 
-	// 4. What was seen must still be young, and a send after a maybe must be within the budget.
+	// 4. What was seen must still be young.
 	group = slices.DeleteFunc(group, func(p *parcel) bool {
 		if e.tooOld(p.t.row.Work) {
 			p.came <- shipped{tn: again()}
-			return true
-		}
-		if wait, ok := e.afford(p.t.row.Work); !ok {
-			p.came <- shipped{tn: at(e.o.Now().Add(wait))}
 			return true
 		}
 		return false
@@ -239,15 +240,6 @@ func (e *Engine) received(work context.Context, t *task, s shipped) (turn, error
 	}
 	e.aftermath(work, t.row, s)
 	return again(), nil
-}
-
-// afford takes a token for a send after a maybe. A person's resend is paid for by the person.
-func (e *Engine) afford(w *ledger.Work) (time.Duration, bool) {
-	if w.Opens == 0 || w.ByPerson || w.Adopt != "" {
-		return 0, true
-	}
-	wait, ok := e.o.Budget.Maybes.Take(e.o.Now())
-	return wait + time.Duration(e.o.Rand()*float64(wait)), ok
 }
 
 // tooOld: what was seen of the document is older than a write may build upon.

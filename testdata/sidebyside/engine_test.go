@@ -266,15 +266,17 @@ func (x *engine) writes() []arrival {
 	var out []arrival
 	calls, count := make(map[string]int), make(map[string]int)
 	for _, r := range x.fake.Requests() {
-		if r.Kind != flexitest.Write || len(r.Docs) == 0 {
+		if r.Kind != flexitest.Write {
 			continue
 		}
-		id := r.Docs[0].ID()
-		if _, known := calls[id]; !known {
-			calls[id] = len(calls)
+		for _, d := range r.Docs {
+			id := d.ID()
+			if _, known := calls[id]; !known {
+				calls[id] = len(calls)
+			}
+			count[id]++
+			out = append(out, arrival{call: calls[id], n: count[id], request: r.N, at: r.Time})
 		}
-		count[id]++
-		out = append(out, arrival{call: calls[id], n: count[id], at: r.Time})
 	}
 	return out
 }

@@ -40,11 +40,9 @@ func (p peer) caller() caller {
 // reader is flexid's reads. The body is flexid's own question, so the one that is handed in is not used.
 func reader(t *testing.T, seed uint64) caller {
 	return func(dial dialer) (call, func()) {
-		var mu sync.Mutex
-		rnd := rand.New(rand.NewPCG(seed, 1))
 		c, err := flexi.New(flexi.Options{
 			URL: "http://flexi.test:5434", Company: "firma", User: "flexid", Password: "secret", Dial: dial, Log: zerolog.Nop(),
-			Rand: func() float64 { mu.Lock(); defer mu.Unlock(); return rnd.Float64() },
+			Rand: chance(seed),
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -58,6 +56,13 @@ func reader(t *testing.T, seed uint64) caller {
 			return err
 		}, func() {}
 	}
+}
+
+// chance is a fixed row of numbers that several may draw from.
+func chance(seed uint64) func() float64 {
+	var mu sync.Mutex
+	rnd := rand.New(rand.NewPCG(seed, 1))
+	return func() float64 { mu.Lock(); defer mu.Unlock(); return rnd.Float64() }
 }
 
 // run makes n calls, apart by gap, and returns what arrived and how many calls succeeded.

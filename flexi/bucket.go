@@ -16,7 +16,7 @@ const (
 )
 
 // Budget is what everything that talks to one ERP may spend on sending again. There is one for each process; the client
-// draws on Reads and Refusals, package verify on Refusals and Maybes.
+// draws on Reads and Refusals, package verify on Maybes.
 type Budget struct {
 	Reads    *Bucket // retries of reads
 	Refusals *Bucket // further tries after a refusal: cheap for the server, so many are allowed

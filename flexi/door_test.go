@@ -387,6 +387,20 @@ func TestReadRefusalsBudget(t *testing.T) {
 	})
 }
 
+// Refused writes pay from the same budget; without a token they wait for one in their queue.
+func TestWriteRefusalsBudget(t *testing.T) {
+	s := startRaw(t, answering(421, "", ""))
+	b := NewBudget(1)
+	b.Refusals = NewBucket(1, 0, 5*time.Minute)
+	c := testClient(t, s.url(), func(o *Options) { o.Budget = b })
+	for i, least := range []time.Duration{0, 290 * time.Second} {
+		r := send(t, c, mustPrepare(t, createWrite()), permit(fmt.Sprint(i)))
+		if r.Outcome != Refused || r.Wait < least || r.Wait > least+10*time.Second {
+			t.Errorf("%s %d waits %s", r.Outcome, i, r.Wait)
+		}
+	}
+}
+
 // The errors of the network are not the door's business.
 func TestDoorIgnoresFaults(t *testing.T) {
 	broken := errors.New("no network in tests")

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -101,13 +102,16 @@ type rawConn struct {
 	net.Conn
 	s    *rawServer
 	br   *bufio.Reader
+	read atomic.Int64 // bytes
 	gone bool
+	back *rawRequest // was read before, for whoever asks next
 }
 
 type counting struct{ c *rawConn }
 
 func (r counting) Read(p []byte) (int, error) {
 	n, err := r.c.Conn.Read(p)
+	r.c.read.Add(int64(n))
 	r.c.s.mu.Lock()
 	r.c.s.bytes += int64(n)
 	r.c.s.mu.Unlock()
@@ -116,6 +120,10 @@ func (r counting) Read(p []byte) (int, error) {
 
 // request reads one whole request and counts it.
 func (c *rawConn) request() (rawRequest, error) {
+	if r := c.back; r != nil {
+		c.back = nil
+		return *r, nil
+	}
 	var head strings.Builder
 	length := 0
 	for {

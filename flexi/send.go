@@ -90,12 +90,23 @@ func (cn *Conn) Send(ctx context.Context, p Prepared, permit Permit) Result {
 	if cn.c.session != nil && r.Outcome == Refused && r.Status == http.StatusBadRequest {
 		cn.c.session.setStale()
 	}
-	r.Wait = cn.c.door.answered(cn.pass, a)
-	if r.Outcome == Refused && r.Wait == 0 {
-		r.Wait = retryWait(a.header, cn.c.o.Now(), cn.c.o.Rand)
+	if r.Wait = cn.c.door.answered(cn.pass, a); r.Outcome == Refused {
+		r.Wait = cn.c.refusedWait(r.Wait, a)
 	}
 	cn.c.record(&r, p, a, start)
 	return r
+}
+
+// refusedWait is how long a refused write waits in its queue: what the door says, if it was shut, and for a token of the
+// budget, which the next send has paid for then.
+func (c *Client) refusedWait(wait time.Duration, a answer) time.Duration {
+	if wait == 0 {
+		wait = retryWait(a.header, c.o.Now(), c.o.Rand)
+	}
+	if next, ok := c.budget.Refusals.Take(c.o.Now()); !ok {
+		wait = max(wait, next+jitter(c.o.Rand, next))
+	}
+	return wait
 }
 
 // try is Send without judgement: it gathers what is known.

@@ -42,7 +42,7 @@ type Report struct {
 	// Outcomes counts how all calls ended.
 	Outcomes map[string]int `json:"outcomes"`
 	Error    string         `json:"error,omitempty"` // of the last call, in words
-	// WaitMillis is how long the last write, if it was refused, has to wait in the queue.
+	// WaitMillis is how long the last write, if the ERP refused it or wanted none, has to wait in the queue.
 	WaitMillis int64 `json:"wait_ms,omitempty"`
 	// Commits is how many writes the scripted server counts as done; nil where nobody counts there.
 	Commits *int `json:"commits,omitempty"`

@@ -107,7 +107,12 @@ func (p Plan) prepare(n int) (flexi.Prepared, error) {
 func (p Plan) write(ctx context.Context, c Client, prepared flexi.Prepared, n int) end {
 	conn, err := c.Dial(ctx)
 	if err != nil {
-		return end{outcome: flexi.OutcomeOf(err).String(), err: err}
+		out := end{outcome: flexi.OutcomeOf(err).String(), err: err}
+		var shut *flexi.ShutError
+		if errors.As(err, &shut) {
+			out.wait = max(shut.Until.Sub(p.Now()), 0)
+		}
+		return out
 	}
 	res := conn.Send(ctx, prepared, flexi.Permit{Attempt: fmt.Sprintf("probe/%s-%d", p.Name, n), Claimed: p.Now()})
 	out := end{outcome: res.Outcome.String(), wait: res.Wait, err: res.Err}

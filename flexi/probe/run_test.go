@@ -4,7 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"maps"
 	"math"
+	"math/rand/v2"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -119,6 +123,8 @@ func TestSpent(t *testing.T) {
 		{"silence to a write", "silence*", true, 1, 180 * time.Second, 180 * time.Second, "maybe"},
 		{"silence, then well", "silence,200", false, 2, 30 * time.Second, 30 * time.Second, "ok"},
 		{"a wait the server asked for", "429:20,200", false, 2, 0, 20 * time.Second, "ok"},
+		{"two waits", "429:2,429:3,200", false, 3, 0, 5 * time.Second, "ok"},
+		{"a wait among faults", "503,503,429:2,200", false, 4, 0, 2 * time.Second, "ok"},
 		{"a wait that does not fit", "429:3600,200", false, 1, 0, 0, "refused"},
 	}
 	for _, tc := range cases {
@@ -137,6 +143,85 @@ func TestSpent(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// TestCallsAfterARefusal: the next calls keep to it too; those that do not fit become no request at all.
+func TestCallsAfterARefusal(t *testing.T) {
+	cases := []struct {
+		name, script  string
+		write         bool
+		wire          int
+		outcomes      map[string]int
+		elapsed, wait time.Duration
+	}{
+		{"reads wait", "429:5,200*", false, 4, map[string]int{"ok": 3}, 5 * time.Second, 0},
+		{"reads that cannot", "429:600,200*", false, 1, map[string]int{"refused": 1, "not_sent": 2}, 0, 0},
+		{"a write waits a little", "429:1,200*", true, 3, map[string]int{"refused": 1, "accepted": 2}, time.Second, 0},
+		{"writes that cannot", "429:5,200*", true, 1, map[string]int{"refused": 1, "not_sent": 2}, 0, 5 * time.Second},
+		{"writes, an overflow", "429:9300000000*", true, 1, map[string]int{"refused": 1, "not_sent": 2}, 0, time.Hour},
+	}
+	for _, tc := range cases {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newServer(script(t, tc.script))
+				defer s.Close() //nolint:errcheck // it has no listener
+				r := compared(t, s, "http://flexi.test", Plan{Write: tc.write, Calls: 3}, inMemory(s))
+				if r.WireRequests != tc.wire || *r.ServerRequests != tc.wire || !maps.Equal(r.Outcomes, tc.outcomes) {
+					t.Errorf("%d requests, %v (%s)", r.WireRequests, r.Outcomes, r.Mismatch)
+				}
+				elapsed, wait := time.Duration(r.ElapsedMillis)*time.Millisecond, time.Duration(r.WaitMillis)*time.Millisecond
+				if elapsed.Round(100*time.Millisecond) != tc.elapsed || wait.Round(time.Second) != tc.wait {
+					t.Errorf("elapsed %s, wait %s", elapsed, wait)
+				}
+			})
+		})
+	}
+}
+
+// TestCountsAgree: over long random scripts of every step, the client's count is the server's.
+func TestCountsAgree(t *testing.T) {
+	kinds := strings.Fields("200 200 200 201 204 302 307 400 401 402 403 404 408 421 425 429 429:0 429:3 429:9300000000 " +
+		"429:soon 500 501 502 503 503:2 504 599 stale reset close silence half html")
+	for _, write := range []bool{false, true} {
+		for seed := range uint64(3) {
+			t.Run(fmt.Sprintf("write %v, seed %d", write, seed), func(t *testing.T) {
+				rnd := rand.New(rand.NewPCG(seed, 5))
+				steps := make([]string, maxSteps)
+				for i := range steps {
+					if steps[i] = kinds[rnd.IntN(len(kinds))]; rnd.IntN(3) == 0 {
+						steps[i] = "commit" + steps[i]
+					}
+				}
+				synctest.Test(t, func(t *testing.T) { agree(t, write, strings.Join(steps, ",")) })
+			})
+		}
+	}
+}
+
+func agree(t *testing.T, write bool, text string) {
+	s, tally := newServer(script(t, text)), new(Tally)
+	defer s.Close() //nolint:errcheck // it has no listener
+	o := flexi.Options{URL: "http://flexi.test", Company: "probe", User: "probe", Password: "probe", Observe: tally.Observe}
+	inMemory(s)(&o)
+	c, err := flexi.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := Plan{Evidence: "adresar", Write: write, System: "FLEXID", Name: "P", Now: time.Now}
+	outcomes := make(map[string]int)
+	for n := range 300 {
+		if d := c.Door(); d.Shut {
+			<-time.After(time.Until(d.Until))
+		}
+		end, err := p.call(t.Context(), c, n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		outcomes[end.outcome]++
+	}
+	if wire := len(tally.all()); wire != s.Requests() || wire < 250 || len(outcomes) < 4 {
+		t.Errorf("%d at the client, %d at the server, %v", wire, s.Requests(), outcomes)
 	}
 }
 

@@ -1,9 +1,9 @@
 package sidebyside
 
 import (
-	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"slices"
@@ -40,11 +40,9 @@ func (p peer) caller() caller {
 // reader is flexid's reads. The body is flexid's own question, so the one that is handed in is not used.
 func reader(t *testing.T, seed uint64) caller {
 	return func(dial dialer) (call, func()) {
-		var mu sync.Mutex
-		rnd := rand.New(rand.NewPCG(seed, 1))
 		c, err := flexi.New(flexi.Options{
 			URL: "http://flexi.test:5434", Company: "firma", User: "flexid", Password: "secret", Dial: dial, Log: zerolog.Nop(),
-			Rand: func() float64 { mu.Lock(); defer mu.Unlock(); return rnd.Float64() },
+			Rand: chance(seed),
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -58,6 +56,13 @@ func reader(t *testing.T, seed uint64) caller {
 			return err
 		}, func() {}
 	}
+}
+
+// chance is a fixed row of numbers that several may draw from.
+func chance(seed uint64) func() float64 {
+	var mu sync.Mutex
+	rnd := rand.New(rand.NewPCG(seed, 1))
+	return func() float64 { mu.Lock(); defer mu.Unlock(); return rnd.Float64() }
 }
 
 // run makes n calls, apart by gap, and returns what arrived and how many calls succeeded.
@@ -113,8 +118,8 @@ func half500(call, n int) reply {
 
 // stampede is what 200 callers do after they were refused together.
 type stampede struct {
-	back  int // requests after the refusals
-	peak  int // most of them within 50 ms
+	back  int // calls that came back
+	peak  int // most requests of theirs within 50 ms
 	early int // of them sooner than asked
 }
 
@@ -123,7 +128,8 @@ const asked = 2 * time.Second
 func stampedeOf(t *testing.T, c caller) stampede {
 	seen, _ := run(t, c, func(_, n int) reply {
 		if n == 1 {
-			return reply{status: http.StatusTooManyRequests, retryAfter: "2"}
+			// All of them have asked before the first is refused: whoever shares what he learns must not have it easier.
+			return reply{status: http.StatusTooManyRequests, retryAfter: "2", after: every}
 		}
 		return reply{}
 	}, herd, 0)
@@ -134,22 +140,23 @@ func stampedeOf(t *testing.T, c caller) stampede {
 func judge(seen []arrival) stampede {
 	var out stampede
 	refused := make(map[int]time.Time)
-	var back []time.Time
+	came := make(map[int]time.Time) // by request
+	back := make(map[int]bool)      // by call
 	for _, a := range seen {
 		if a.n == 1 {
-			refused[a.call] = a.at
+			refused[a.call] = a.at.Add(a.after)
 			continue
 		}
-		back = append(back, a.at)
+		came[a.request], back[a.call] = a.at, true
 		if a.at.Sub(refused[a.call]) < asked {
 			out.early++
 		}
 	}
-	slices.SortFunc(back, func(a, b time.Time) int { return cmp.Compare(a.UnixNano(), b.UnixNano()) })
+	at := slices.SortedFunc(maps.Values(came), time.Time.Compare)
 	out.back = len(back)
 	from := 0
-	for to := range back {
-		for back[to].Sub(back[from]) >= window {
+	for to := range at {
+		for at[to].Sub(at[from]) >= window {
 			from++
 		}
 		out.peak = max(out.peak, to-from+1)

@@ -69,6 +69,11 @@ func must(t *testing.T, err error) {
 // withEngine runs fn in virtual time with an engine at flexid's defaults.
 func withEngine(t *testing.T, set func(*flexitest.Server), fn func(x *engine)) {
 	t.Helper()
+	withSeed(t, 7, set, fn)
+}
+
+func withSeed(t *testing.T, seed uint64, set func(*flexitest.Server), fn func(x *engine)) {
+	t.Helper()
 	dir := t.TempDir()
 	// nats.go keeps timers in a pool of the process: one that was made in another bubble must not be found here.
 	runtime.GC()
@@ -84,7 +89,7 @@ func withEngine(t *testing.T, set func(*flexitest.Server), fn func(x *engine)) {
 		defer nc.Close()
 		js, err := jetstream.New(nc)
 		must(t, err)
-		x.start(js, func(x *engine) {
+		x.start(js, chance(seed), func(x *engine) {
 			x.prove()
 			if set != nil {
 				set(x.fake)
@@ -111,7 +116,7 @@ func (x *engine) prove() {
 	x.begun = time.Now()
 }
 
-func (x *engine) start(js jetstream.JetStream, fn func(*engine)) {
+func (x *engine) start(js jetstream.JetStream, random func() float64, fn func(*engine)) {
 	o := ledger.Options{Company: "firma", System: "FLEXID", Create: true, Log: zerolog.Nop()}
 	led, err := ledger.Open(x.t.Context(), js, o)
 	must(x.t, err)
@@ -119,10 +124,11 @@ func (x *engine) start(js jetstream.JetStream, fn func(*engine)) {
 	must(x.t, err)
 	client, err := flexi.New(flexi.Options{
 		URL: x.fake.URL(), Company: "firma", User: "flexid", Password: "secret", Dial: x.fake.Dial, Log: zerolog.Nop(),
+		Rand: random,
 	})
 	must(x.t, err)
 	x.e, err = verify.New(verify.Options{
-		ERP: client, Ledger: led, State: state, Observer: x.count, Log: zerolog.Nop(),
+		ERP: client, Ledger: led, State: state, Observer: x.count, Log: zerolog.Nop(), Rand: random,
 		Settings: verify.Settings{System: "FLEXID", Company: "firma", LookFirst: true, Instance: "i1", Run: "run1"},
 	})
 	must(x.t, err)
@@ -237,8 +243,8 @@ func through(t *testing.T, tr trouble) (out books, paid cost) {
 }
 
 // stampedeOfEngine lets every document be refused once.
-func stampedeOfEngine(t *testing.T) (out stampede) {
-	withEngine(t, func(s *flexitest.Server) {
+func stampedeOfEngine(t *testing.T, seed uint64) (out stampede) {
+	withSeed(t, seed, func(s *flexitest.Server) {
 		s.OnWrite(1, nil, flexitest.Fault{Kind: flexitest.TooMany, RetryAfter: "2"})
 	},
 		func(x *engine) {
@@ -266,15 +272,17 @@ func (x *engine) writes() []arrival {
 	var out []arrival
 	calls, count := make(map[string]int), make(map[string]int)
 	for _, r := range x.fake.Requests() {
-		if r.Kind != flexitest.Write || len(r.Docs) == 0 {
+		if r.Kind != flexitest.Write {
 			continue
 		}
-		id := r.Docs[0].ID()
-		if _, known := calls[id]; !known {
-			calls[id] = len(calls)
+		for _, d := range r.Docs {
+			id := d.ID()
+			if _, known := calls[id]; !known {
+				calls[id] = len(calls)
+			}
+			count[id]++
+			out = append(out, arrival{call: calls[id], n: count[id], request: r.N, at: r.Time})
 		}
-		count[id]++
-		out = append(out, arrival{call: calls[id], n: count[id], at: r.Time})
 	}
 	return out
 }

@@ -17,15 +17,18 @@ import (
 type reply struct {
 	status     int
 	retryAfter string
+	after      time.Duration // until the server answers
 }
 
 // script decides about the n-th request (from 1) of a call.
 type script func(call, n int) reply
 
-// arrival is one request that the server received.
+// arrival is one call in a request that the server received. Documents can share a request, calls do not.
 type arrival struct {
 	call, n int
+	request int
 	at      time.Time
+	after   time.Duration // until it was answered, as the script says
 }
 
 // scripted answers by call, whoever asks: the number of the call stands in the address where an evidence would.
@@ -66,9 +69,10 @@ func (s *scripted) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	s.tell[call]++
 	n := s.tell[call]
-	s.seen = append(s.seen, arrival{call, n, time.Now()})
-	s.mu.Unlock()
 	got := s.script(call, n)
+	s.seen = append(s.seen, arrival{call, n, len(s.seen), time.Now(), got.after})
+	s.mu.Unlock()
+	after(got.after)
 	if got.retryAfter != "" {
 		w.Header().Set("Retry-After", got.retryAfter)
 	}

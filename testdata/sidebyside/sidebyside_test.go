@@ -116,11 +116,7 @@ func ofReads(t *testing.T) row {
 	if total > mostInOutage || half > mostAtHalf {
 		t.Errorf("reads amplify: %v in an outage, %v at half", total, half)
 	}
-	worst := stampede{back: herd}
-	for seed := range uint64(5) {
-		s := stampedeOf(t, reader(t, seed))
-		worst = stampede{min(worst.back, s.back), max(worst.peak, s.peak), max(worst.early, s.early)}
-	}
+	worst := worstOf(5, func(seed uint64) stampede { return stampedeOf(t, reader(t, seed)) })
 	if worst.early > 0 || worst.peak > mostPeak || worst.back < herd { // few that come back are no proof of a small herd
 		t.Errorf("reads after a refusal: %+v", worst)
 	}
@@ -134,6 +130,16 @@ func ofReads(t *testing.T) row {
 	}
 	r.peak, r.early = worst.show()
 	return r
+}
+
+// worstOf is the worst of several seeds.
+func worstOf(seeds uint64, of func(seed uint64) stampede) stampede {
+	worst := stampede{back: herd}
+	for seed := range seeds {
+		s := of(seed)
+		worst = stampede{min(worst.back, s.back), max(worst.peak, s.peak), max(worst.early, s.early)}
+	}
+	return worst
 }
 
 func note(b *strings.Builder, what string, c cost) { fmt.Fprintf(b, "  %-28s %s\n", what, c) }
@@ -182,7 +188,7 @@ func ofTroubles(t *testing.T, r *row, b *strings.Builder) {
 
 // ofRefusals fills in what refused documents do.
 func ofRefusals(t *testing.T, r *row) {
-	s := stampedeOfEngine(t)
+	s := worstOf(3, func(seed uint64) stampede { return stampedeOfEngine(t, seed) })
 	if s.early > 0 || s.peak > mostPeak || s.back < herd {
 		t.Errorf("documents after a refusal: %+v", s)
 	}

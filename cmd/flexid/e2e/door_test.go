@@ -68,7 +68,7 @@ func needCurl(t *testing.T) {
 func curl(t *testing.T, in io.Reader, args ...string) (status int, answer string) {
 	t.Helper()
 	const mark = "\nstatus of curl: "
-	cmd := exec.CommandContext(t.Context(), "curl", append([]string{"-sS", "-q", "-X", "POST", "--max-time", "60", "-w", mark + "%{http_code}"}, args...)...)
+	cmd := exec.CommandContext(t.Context(), "curl", append([]string{"-q", "-sS", "-X", "POST", "--max-time", "60", "-w", mark + "%{http_code}"}, args...)...)
 	cmd.Env, cmd.Stdin = environ(nil), in
 	out, err := cmd.CombinedOutput()
 	text, code, ok := strings.Cut(string(out), mark)

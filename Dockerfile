@@ -4,8 +4,8 @@
 #   docker run --read-only --cap-drop ALL --security-opt no-new-privileges -v flexid:/var/lib/flexid --env-file flexid.env \
 #     -v ./flexi-password:/run/secrets/flexi-password:ro -p 127.0.0.1:8480:8480 flexid
 #
-# with FLEXID_FLEXI_PASSWORD_FILE=/run/secrets/flexi-password in flexid.env, a file that uid 65532 can read. --stop-timeout
-# must be longer than FLEXID_DRAIN_TIMEOUT (30s).
+# with FLEXID_FLEXI_PASSWORD_FILE=/run/secrets/flexi-password in flexid.env, a file that uid 65532 can read; for webhooks
+# -p 8481:8481 and FLEXID_WEBHOOK_ADDR=0.0.0.0:8481. --stop-timeout must be longer than FLEXID_DRAIN_TIMEOUT (30s).
 
 FROM golang:1.26.8 AS build
 WORKDIR /src

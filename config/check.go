@@ -31,6 +31,12 @@ func (l *loader) check(c *Config) {
 	if set("WEBHOOK_ADDR") && len(c.Webhook.Sources) == 0 {
 		wrong("WEBHOOK_SOURCES", "is empty while FLEXID_WEBHOOK_ADDR is set: nobody could deliver")
 	}
+	for name, source := range c.Webhook.Source {
+		// Without its mapping every delivery of the source would be read as something that it is not.
+		if source.MappingFile != "" {
+			l.fault(find(l.known, sourcePrefix(name)+"MAPPING_FILE"), "is not supported by this version: the source must send documents (kind token) or events (kind standard) in flexid's own form")
+		}
+	}
 	if !set("WEBHOOK_ADDR") && len(c.Webhook.Sources) > 0 {
 		l.warn(Prefix+"WEBHOOK_SOURCES", "has no effect without FLEXID_WEBHOOK_ADDR")
 	}
@@ -198,9 +204,6 @@ func (l *loader) checkFiles(c *Config) {
 		"NATS_CERT_FILE": c.NATS.CertFile, "NATS_KEY_FILE": c.NATS.KeyFile,
 	} {
 		l.checkFile(find(l.known, Prefix+name), path)
-	}
-	for name, source := range c.Webhook.Source {
-		l.checkFile(find(l.known, sourcePrefix(name)+"MAPPING_FILE"), source.MappingFile)
 	}
 	if dir := c.Batch.Dir; dir != "" {
 		if info, err := os.Stat(dir); err != nil || !info.IsDir() {

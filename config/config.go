@@ -94,10 +94,10 @@ type Webhook struct {
 
 // Source is one sender of webhooks.
 type Source struct {
-	Kind           string        `env:"KIND" doc:"how its deliveries are authenticated and read" allowed:"a kind of source" example:"token" required:"true"`
+	Kind           string        `env:"KIND" doc:"how its deliveries are authenticated and read" oneof:"flexi,standard,token" example:"token" required:"true"`
 	Secret         Secret        `env:"SECRET" doc:"secret shared with the sender" required:"true"`
 	PreviousSecret Secret        `env:"PREVIOUS_SECRET" doc:"the secret before, accepted while the sender changes over"`
-	MappingFile    string        `env:"MAPPING_FILE" doc:"jq program from its payload to events" shown:"none" allowed:"a readable file" example:"/etc/flexid/eshop.jq"`
+	MappingFile    string        `env:"MAPPING_FILE" doc:"jq program from its payload to events; not supported by this version" shown:"none" allowed:"not to be set"`
 	Networks       Networks      `env:"NETWORKS" doc:"where its deliveries may come from" shown:"anywhere" allowed:"addresses or networks separated by commas" example:"198.51.100.0/24"`
 	MaxBytes       Size          `env:"MAX_BYTES" envDefault:"512KiB" doc:"largest delivery" allowed:"a number of bytes, KiB or MiB" example:"512KiB" min:"1KiB" max:"1016KiB"`
 	Rate           int           `env:"RATE" envDefault:"50" doc:"most deliveries a second" allowed:"a whole number" example:"50" min:"1" max:"100000"`

@@ -88,7 +88,7 @@ func TestExamplesAreAccepted(t *testing.T) {
 	}
 	source := []string{"FLEXID_WEBHOOK_SOURCES=a", "FLEXID_WEBHOOK_A_KIND=token", "FLEXID_WEBHOOK_A_SECRET=x"}
 	for _, v := range described {
-		if v.Secret {
+		if v.Secret || v.Name == "FLEXID_WEBHOOK_<NAME>_MAPPING_FILE" {
 			continue
 		}
 		environ, value := companions[v.Name], v.Example

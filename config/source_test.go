@@ -37,7 +37,8 @@ func TestWebhookSourceFaults(t *testing.T) {
 		{"no secret", "FLEXID_WEBHOOK_SHOP_SECRET", "required", []string{"FLEXID_WEBHOOK_SOURCES=shop", "FLEXID_WEBHOOK_SHOP_SECRET="}},
 		{"size", "FLEXID_WEBHOOK_SHOP_MAX_BYTES", "above", []string{"FLEXID_WEBHOOK_SOURCES=shop", "FLEXID_WEBHOOK_SHOP_MAX_BYTES=1MiB"}},
 		{"size that is none", "FLEXID_WEBHOOK_SHOP_MAX_BYTES", "bytes", []string{"FLEXID_WEBHOOK_SOURCES=shop", "FLEXID_WEBHOOK_SHOP_MAX_BYTES=big"}},
-		{"mapping", "FLEXID_WEBHOOK_SHOP_MAPPING_FILE", "cannot be read", []string{"FLEXID_WEBHOOK_SOURCES=shop", "FLEXID_WEBHOOK_SHOP_MAPPING_FILE=/no/such"}},
+		{"mapping", "FLEXID_WEBHOOK_SHOP_MAPPING_FILE", "not supported by this version", []string{"FLEXID_WEBHOOK_SOURCES=shop", "FLEXID_WEBHOOK_SHOP_MAPPING_FILE=/no/such"}},
+		{"unknown kind", "FLEXID_WEBHOOK_SHOP_KIND", "allowed words", []string{"FLEXID_WEBHOOK_SOURCES=shop", "FLEXID_WEBHOOK_SHOP_KIND=shoptet"}},
 		{"a misspelt variable", "FLEXID_WEBHOOK_SHOP_NETWORK", "FLEXID_WEBHOOK_SHOP_NETWORKS", []string{"FLEXID_WEBHOOK_SOURCES=shop", "FLEXID_WEBHOOK_SHOP_NETWORK=10.0.0.0/8"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

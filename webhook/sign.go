@@ -13,7 +13,7 @@ import (
 // Sign makes the headers that a sender of a source would send: to try a source out. id is the event id, "" = none for the
 // kinds that can do without.
 func Sign(s Source, id string, at time.Time, body []byte) (http.Header, error) {
-	if _, err := newKind(s); err != nil {
+	if err := s.Check(); err != nil {
 		return nil, err
 	}
 	h := http.Header{"Content-Type": {"application/json"}}

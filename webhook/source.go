@@ -17,6 +17,12 @@ type Source struct {
 	Tolerance              time.Duration  // of a signed time, both ways; 0 = 5 min
 }
 
+// Check says whether the settings can be used; its error is a *SettingError.
+func (s Source) Check() error {
+	_, err := newKind(s)
+	return err
+}
+
 // perSource is how many deliveries of one source are in hand at most.
 const perSource = 64
 

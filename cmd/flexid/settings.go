@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"strings"
 
+	"flexid/cmd/internal/daemon"
 	"flexid/config"
 
 	"github.com/spf13/cobra"
@@ -58,8 +59,12 @@ func (p *program) configuration() *cobra.Command {
 	check := &cobra.Command{
 		Use: "check", Short: "all settings, all faults at once", Args: exactly(0),
 		RunE: func(*cobra.Command, []string) error {
-			if _, err := p.load(); err != nil {
+			cfg, err := p.load()
+			if err != nil {
 				return err
+			}
+			if err := daemon.CheckSources(cfg.Webhook); err != nil {
+				return &exitError{exitConfig, err}
 			}
 			p.say("the settings are right; `flexid doctor` asks ERP and NATS")
 			return nil

@@ -66,3 +66,26 @@ func TestWebhookSend(t *testing.T) {
 		t.Errorf("%d writes of the sample", n)
 	}
 }
+
+// TestWebhookSettings: the daemon refuses to start, and `config check` says the same before.
+func TestWebhookSettings(t *testing.T) {
+	erp := startERP(t, flexitest.Options{})
+	for _, tc := range []struct {
+		name, line string
+		says       []string
+	}{
+		{"unknown kind", "FLEXID_WEBHOOK_SHOP_KIND=shoptet", []string{`FLEXID_WEBHOOK_SHOP_KIND="shoptet"`, "flexi, standard, token"}},
+		{"empty secret", "FLEXID_WEBHOOK_SHOP_SECRET=", []string{"FLEXID_WEBHOOK_SHOP_SECRET", "required"}},
+		{"empty after its prefix", "FLEXID_WEBHOOK_SIGNED_SECRET=whsec_", []string{"FLEXID_WEBHOOK_SIGNED_SECRET", "0 bytes"}},
+		{"mapping", "FLEXID_WEBHOOK_SHOP_MAPPING_FILE=shop.jq", []string{"FLEXID_WEBHOOK_SHOP_MAPPING_FILE", "not supported by this version"}},
+	} {
+		for _, args := range [][]string{{"serve"}, {"config", "check"}} {
+			code, _, talk := call(doorEnv(t, erp, tc.line), args...)
+			for _, want := range tc.says {
+				if code != exitConfig || !strings.Contains(talk, want) {
+					t.Errorf("%s, %s: exit %d without %q: %s", tc.name, args[0], code, want, talk)
+				}
+			}
+		}
+	}
+}

@@ -22,6 +22,6 @@
 // Sources are the vendor's pages and recorded answers; where they are silent the fake picks one behaviour: numbers are
 // unique in an evidence, refused writes give their number back, a partly failed non-atomic write is a 400, an unknown
 // field is an error, rows are shown with relations=polozky or when they are named in detail=custom. Relations to
-// evidences that the fake does not keep are taken as they are. Not there: printing, mail, pairing (but Pay), stock, web
-// hooks, XML other than for a few service addresses.
+// evidences that the fake does not keep are taken as they are. Not there: printing, mail, pairing (but Pay), stock, sending
+// web hooks (LoadChanges puts into the log of changes what a real one carried), XML other than for a few service addresses.
 package flexitest

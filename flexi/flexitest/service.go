@@ -137,6 +137,9 @@ func (c change) render(zone *time.Location) map[string]any {
 	for strings.HasSuffix(at, "0") && !strings.HasSuffix(at, ".0") {
 		at = at[:len(at)-1]
 	}
+	if c.stamp != "" {
+		at = c.stamp
+	}
 	ext := c.ext
 	if ext == nil {
 		ext = []string{}

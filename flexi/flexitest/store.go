@@ -55,6 +55,7 @@ type change struct {
 	evidence, op string
 	version      int64
 	at           time.Time
+	stamp        string // in place of at: as another server wrote it
 	id           int64
 	ext          []string
 }

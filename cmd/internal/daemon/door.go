@@ -50,11 +50,11 @@ func (d *daemon) startDoor(ctx context.Context, reg prometheus.Registerer) error
 	if w.Addr == "" {
 		return nil
 	}
+	if err := CheckSources(w); err != nil {
+		return err
+	}
 	sources := map[string]webhook.Source{}
 	for name, s := range w.Source {
-		if s.MappingFile != "" {
-			return &SettingError{variable(name, "MAPPING_FILE"), errors.New("is not supported by this version")}
-		}
 		sources[name] = SourceSettings(s)
 		if len(s.Secret.Reveal()) < 16 {
 			d.log.Warn().Str("source", name).Msg(variable(name, "SECRET") + " is short: a secret of 24 or more random characters cannot be guessed")
@@ -65,7 +65,7 @@ func (d *daemon) startDoor(ctx context.Context, reg prometheus.Registerer) error
 		Proxies: d.cfg.HTTP.TrustedProxies, Registry: reg, Now: d.o.Now, Log: d.log,
 	})
 	if err != nil {
-		return doorError(err)
+		return err
 	}
 	if d.door.hasChanges() {
 		if err := reg.Register(d.door.cursor); err != nil {
@@ -82,14 +82,22 @@ func (d *daemon) startDoor(ctx context.Context, reg prometheus.Registerer) error
 	return nil
 }
 
-// doorError names the variable of a setting that cannot be used.
-func doorError(err error) error {
-	var source *webhook.SourceError
-	var setting *webhook.SettingError
-	if errors.As(err, &source) && errors.As(err, &setting) {
-		return &SettingError{variable(source.Source, setting.Name), setting.Err}
+// CheckSources says which settings of the sources cannot be used, all at once, each as a *SettingError; nothing where no
+// listener is set.
+func CheckSources(w config.Webhook) error {
+	if w.Addr == "" {
+		return nil
 	}
-	return err
+	var all []error
+	for _, name := range w.Sources {
+		err := SourceSettings(w.Source[name]).Check()
+		var setting *webhook.SettingError
+		if errors.As(err, &setting) {
+			err = &SettingError{variable(name, setting.Name), setting.Err}
+		}
+		all = append(all, err)
+	}
+	return errors.Join(all...)
 }
 
 func variable(source, name string) string {

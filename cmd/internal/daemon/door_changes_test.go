@@ -3,63 +3,15 @@ package daemon
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"net/http"
-	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
-	"sync"
 	"testing"
 
+	"flexid/flexi"
 	"flexid/flexi/flexitest"
 )
-
-// logOfChanges stands before the fake and answers for its changes with those of real hooks.
-type logOfChanges struct {
-	mu  sync.Mutex
-	all []map[string]any
-	now string
-}
-
-func (l *logOfChanges) add(body []byte) error {
-	var hook struct {
-		Winstrom struct {
-			GlobalVersion string `json:"@globalVersion"`
-			Changes       []map[string]any
-		}
-	}
-	if err := json.Unmarshal(body, &hook); err != nil {
-		return err
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.all, l.now = append(l.all, hook.Winstrom.Changes...), hook.Winstrom.GlobalVersion
-	return nil
-}
-
-func version(change map[string]any) int64 {
-	text, _ := change["@in-version"].(string)
-	n, _ := strconv.ParseInt(text, 10, 64)
-	return n
-}
-
-func (l *logOfChanges) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	start, _ := strconv.ParseInt(r.URL.Query().Get("start"), 10, 64)
-	list := []map[string]any{}
-	for _, c := range l.all {
-		if version(c) >= start {
-			list = append(list, c)
-		}
-	}
-	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(map[string]any{"winstrom": map[string]any{"@globalVersion": l.now, "changes": list, "next": "none"}})
-}
 
 // TestDoorRealHooks: hooks as they really came, in order, doubled, shuffled and with gaps. Consumers see per record the
 // newest version of each read, in order, and none is missing; forged hooks change nothing.
@@ -69,32 +21,24 @@ func TestDoorRealHooks(t *testing.T) {
 		t.Skip("../shared/data/flexi-hooks is not there")
 	}
 	erp := startERP(t, flexitest.Options{})
-	behind, err := url.Parse(erp.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
-	log := &logOfChanges{now: "1"}
-	proxy := httputil.NewSingleHostReverseProxy(behind)
-	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if strings.HasSuffix(r.URL.Path, "/changes.json") {
-			log.ServeHTTP(w, r)
-			return
-		}
-		proxy.ServeHTTP(w, r)
-	}))
-	t.Cleanup(front.Close)
-	r := begin(t, settings(t, erp, t.TempDir(), doorSettings("FLEXID_FLEXI_URL="+front.URL)...))
+	r := begin(t, settings(t, erp, t.TempDir(), doorSettings()...))
 	eventually(t, "the reader has begun", func() bool { return r.log.line("changes of Flexi are read from here on") != "" })
 
+	var all []flexi.Change
 	h := http.Header{"X-Fb-Hook-Seckey": {hookSecret}, "Content-Type": {"application/json"}}
 	for i, name := range files {
 		body, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := log.add(body); err != nil {
+		if err := erp.LoadChanges(body); err != nil {
 			t.Fatal(err)
 		}
+		hook, err := flexi.DecodeChanges(body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, hook.Changes...)
 		forged := http.Header{"X-Fb-Hook-Seckey": {"forged"}}
 		if code, _ := r.deliver("/in/erp", string(body), forged); code != 401 {
 			t.Errorf("forged: %d", code)
@@ -119,7 +63,7 @@ func TestDoorRealHooks(t *testing.T) {
 	if code, _ := r.deliver("/in/erp", string(last), h); code != 200 {
 		t.Fatal(code)
 	}
-	checkChanges(t, r, log)
+	checkChanges(t, r, all)
 }
 
 // news is one message of flexi.change.
@@ -153,18 +97,18 @@ func (r *running) news() (all []news) {
 	return all
 }
 
-func checkChanges(t *testing.T, r *running, log *logOfChanges) {
+func checkChanges(t *testing.T, r *running, log []flexi.Change) {
 	t.Helper()
 	want := map[string]int64{}
 	operation := map[int64]string{}
-	for _, c := range log.all {
-		want[fmt.Sprint(c["@evidence"], "/", c["id"])] = version(c)
-		operation[version(c)] = fmt.Sprint("flexi.change.", c["@evidence"], ".", c["@operation"])
+	for _, c := range log {
+		want[c.Evidence+"/"+c.ID] = c.Version
+		operation[c.Version] = "flexi.change." + c.Evidence + "." + c.Operation
 	}
 	var all []news
 	eventually(t, "the newest change is published", func() bool {
 		all = r.news()
-		return len(all) > 0 && all[len(all)-1].version == version(log.all[len(log.all)-1])
+		return len(all) > 0 && all[len(all)-1].version == log[len(log)-1].Version
 	})
 	before := int64(0)
 	for _, n := range all {

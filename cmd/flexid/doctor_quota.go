@@ -21,7 +21,7 @@ func (d *doctor) quota(ctx context.Context) {
 	st, err := d.status(ctx)
 	switch {
 	case err != nil || st.Quota == nil || !st.Quota.Known:
-		d.say("quota", resultOK, budget+"; how many are used is known once `flexid serve` runs and has asked Flexi something", "")
+		d.say("quota", resultOK, budget+"; what is left of them is known once `flexid serve` runs", "")
 	case st.Quota.Trouble != "":
 		d.say("quota", resultWarn, budget+"; it cannot be drawn on: "+st.Quota.Trouble, "see the check of nats: no request is sent uncounted")
 	case st.Quota.Waiting:

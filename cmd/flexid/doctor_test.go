@@ -138,13 +138,13 @@ func TestDoctorInASession(t *testing.T) {
 func TestDoctorTellsTheBudget(t *testing.T) {
 	erp := startERP(t, flexitest.Options{})
 	env := erpEnv(erp, t.TempDir(), "FLEXID_HTTP_ADDR="+freeAddr(t), "FLEXID_FLEXI_DAILY_REQUESTS=5000", "FLEXID_FLEXI_DAILY_RESET=06:00", "FLEXID_TZ=Europe/Prague")
-	if _, found := examine(t, env); found["quota"].Result != resultOK || !strings.Contains(found["quota"].Text, "5000 requests a day, which begins at 06:00 (Europe/Prague)") {
+	if _, found := examine(t, env); found["quota"].Result != resultOK || !strings.Contains(found["quota"].Text, "5000 requests a day, which begins at 06:00 (Europe/Prague); what is left") {
 		t.Errorf("without a daemon: %+v", found["quota"])
 	}
 	serving(t, env)
 	eventually(t, "a request was counted", func() bool {
 		_, found := examine(t, env)
-		return strings.Contains(found["quota"].Text, " are used")
+		return found["quota"].Result == resultOK && strings.HasSuffix(found["quota"].Text, " are used")
 	})
 }
 

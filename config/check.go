@@ -51,6 +51,9 @@ func isSystem(s string) bool { return regexp.MustCompile(`^[A-Za-z0-9_-]{1,20}$`
 func isPrefix(s string) bool { return regexp.MustCompile(`^[A-Za-z0-9_-]{1,32}$`).MatchString(s) }
 func isHeader(s string) bool { return regexp.MustCompile(`^[A-Za-z0-9-]+$`).MatchString(s) }
 
+// fewRequests is a daily budget of which little would be left for documents.
+const fewRequests = 500
+
 func (l *loader) checkFlexi(f *Flexi, wrong func(name, problem string)) {
 	if f.URL != "" {
 		if problem := badAddress(f.URL); problem != "" {
@@ -62,6 +65,15 @@ func (l *loader) checkFlexi(f *Flexi, wrong func(name, problem string)) {
 	}
 	if f.Company != "" && !isCompany(f.Company) {
 		wrong("FLEXI_COMPANY", "is not one part of an address")
+	}
+	if f.Auth == "basic" && strings.Contains(f.User, ":") {
+		wrong("FLEXI_USER", "has a colon in it, which basic authentication cannot carry: set FLEXID_FLEXI_AUTH=session")
+	}
+	if f.DailyRequests > 0 && f.DailyRequests < fewRequests {
+		l.warn("FLEXID_FLEXI_DAILY_REQUESTS", "is small: flexid itself asks some 50 times a day which company it writes to, and a document takes three requests and more")
+	}
+	if f.DailyRequests == 0 && f.DailyReset != 0 {
+		l.warn("FLEXID_FLEXI_DAILY_RESET", "has no effect without FLEXID_FLEXI_DAILY_REQUESTS")
 	}
 	if !isSystem(f.System) {
 		wrong("FLEXI_SYSTEM", "cannot be part of an external id")

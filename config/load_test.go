@@ -65,7 +65,8 @@ func TestLoadReadsEveryKind(t *testing.T) {
 		t.Fatal(err)
 	}
 	c, warnings, err := config.Load(base(
-		"FLEXID_FLEXI_CERT_SHA256="+strings.Repeat("AB:", 31)+"CD", "FLEXID_FLEXI_DAILY_RESET=06:30",
+		"FLEXID_FLEXI_CERT_SHA256="+strings.Repeat("AB:", 31)+"CD", "FLEXID_FLEXI_DAILY_RESET=06:30", "FLEXID_FLEXI_DAILY_REQUESTS=5000",
+		"FLEXID_FLEXI_AUTH=session", "FLEXID_FLEXI_USER=firma:flexid",
 		"FLEXID_FLEXI_ALLOW= create, faktura-vydana:create+delete, banka:none",
 		"FLEXID_NATS_URL=nats://a:4222,tls://b:4222", "FLEXID_NATS_CREDS_FILE="+file, "FLEXID_NATS_REPLICAS=3", "FLEXID_NATS_PREFIX=acme",
 		"FLEXID_STATE_DIR=relative", "FLEXID_HTTP_ADDR=:9000", "FLEXID_HTTP_TRUSTED_PROXIES=10.0.0.0/8, 192.0.2.1", "FLEXID_HTTP_USER_HEADER=X-User",
@@ -117,6 +118,7 @@ func TestLoadFaults(t *testing.T) {
 		{"password missing", "FLEXID_FLEXI_PASSWORD", "required", []string{"FLEXID_FLEXI_PASSWORD="}},
 		{"system with dot", "FLEXID_FLEXI_SYSTEM", "external id", []string{"FLEXID_FLEXI_SYSTEM=A.B"}},
 		{"auth", "FLEXID_FLEXI_AUTH", "allowed words", []string{"FLEXID_FLEXI_AUTH=digest"}},
+		{"colon in a user of basic authentication", "FLEXID_FLEXI_USER", "FLEXID_FLEXI_AUTH=session", []string{"FLEXID_FLEXI_USER=firma:flexid"}},
 		{"fingerprint", "FLEXID_FLEXI_CERT_SHA256", "fingerprint", []string{"FLEXID_FLEXI_CERT_SHA256=abcd"}},
 		{"ca file", "FLEXID_FLEXI_CA_FILE", "cannot be read", []string{"FLEXID_FLEXI_CA_FILE=/no/such/file"}},
 		{"operation", "FLEXID_FLEXI_ALLOW", "remove", []string{"FLEXID_FLEXI_ALLOW=create,remove"}},
@@ -207,6 +209,25 @@ func TestLoadTellsAllFaultsAtOnceInOrder(t *testing.T) {
 	}
 }
 
+// Every deadline of zero and every first pause above its cap is refused, all of them at once.
+func TestLoadRefusesDeadlinesThatAreNone(t *testing.T) {
+	environ := []string{"FLEXID_FLEXI_PAUSE=2m"} // it doubles up to a minute
+	for _, name := range []string{"FLEXI_WRITE_TIMEOUT", "FLEXI_READ_TIMEOUT", "VERIFY_LOOKS", "VERIFY_SETTLE_SERVER_ERROR",
+		"VERIFY_SETTLE_NO_ANSWER", "VERIFY_SETTLE_PROXY", "DRAIN_TIMEOUT", "KEEP_BODIES"} {
+		environ = append(environ, "FLEXID_"+name+"=0s")
+	}
+	_, _, err := config.Load(base(environ...), "")
+	var faults config.Faults
+	if !errors.As(err, &faults) || len(faults) != len(environ) {
+		t.Fatalf("%d faults of %d:\n%v", len(faults), len(environ), err)
+	}
+	for _, f := range faults {
+		if !strings.Contains(f.Problem, "below ") && !strings.Contains(f.Problem, "above ") && !strings.Contains(f.Problem, "at least ") {
+			t.Errorf("%s: %s", f.Variable, f.Problem)
+		}
+	}
+}
+
 func TestLoadWarnings(t *testing.T) {
 	for _, tc := range []struct {
 		name, variable string
@@ -215,6 +236,8 @@ func TestLoadWarnings(t *testing.T) {
 		{"short write timeout", "FLEXID_FLEXI_WRITE_TIMEOUT", []string{"FLEXID_FLEXI_WRITE_TIMEOUT=199s"}},
 		{"short read timeout", "FLEXID_FLEXI_READ_TIMEOUT", []string{"FLEXID_FLEXI_READ_TIMEOUT=29s"}},
 		{"settle shorter than the write", "FLEXID_VERIFY_SETTLE_NO_ANSWER", []string{"FLEXID_VERIFY_SETTLE_NO_ANSWER=199s"}},
+		{"small budget", "FLEXID_FLEXI_DAILY_REQUESTS", []string{"FLEXID_FLEXI_DAILY_REQUESTS=499"}},
+		{"reset of no budget", "FLEXID_FLEXI_DAILY_RESET", []string{"FLEXID_FLEXI_DAILY_RESET=06:00"}},
 		{"nothing allowed", "FLEXID_FLEXI_ALLOW", []string{"FLEXID_FLEXI_ALLOW=none"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -14,19 +14,20 @@ func TestLoginAnswers(t *testing.T) {
 		want          Outcome
 		says          string
 	}{
-		"good":                         {200, "", good, Accepted, ""},
-		"text for true":                {200, "", `{"success":"true","authSessionId":"abc123","refreshToken":"r"}`, Accepted, ""},
-		"nothing about it":             {201, "", `{"authSessionId":"abc123"}`, Accepted, ""},
-		"refused":                      {401, "", `{"success":false,"errors":{"reason":"heslo tajne nesedí"}}`, Blocked, "heslo … nesedí"},
-		"refused by a 200":             {200, "", `{"success":false,"errors":{"reason":"ne"}}`, Blocked, "ne"},
-		"too many users":               {403, "", `{"success":false,"errors":{"reason":"plno"}}`, Blocked, "plno"},
-		"another session":              {302, "Location: /login-logout/login\r\n", "", Blocked, "redirect"},
-		"busy":                         {429, "", "", Refused, "429"},
-		"trouble":                      {500, "", "", Refused, "500"},
-		"a page":                       {200, "", htmlBody, Refused, "no session"},
-		"no id":                        {200, "", `{"success":true}`, Refused, "no session"},
-		"an id that breaks its header": {200, "", `{"success":true,"authSessionId":"a\r\nX: y"}`, Refused, "no session"},
-		"a token that does":            {200, "", `{"success":true,"authSessionId":"a","refreshToken":"r; x"}`, Refused, "no session"},
+		"good":                          {200, "", good, Accepted, ""},
+		"text for true":                 {200, "", `{"success":"true","authSessionId":"abc123","refreshToken":"r"}`, Accepted, ""},
+		"nothing about it":              {201, "", `{"authSessionId":"abc123"}`, Accepted, ""},
+		"refused":                       {401, "", `{"success":false,"errors":{"reason":"heslo tajne nesedí"}}`, Blocked, "heslo … nesedí"},
+		"refused in the ERP's envelope": {401, "", `{"winstrom":{"success":"false","message":"tajne"}}`, Blocked, ": …"},
+		"refused by a 200":              {200, "", `{"success":false,"errors":{"reason":"ne"}}`, Blocked, "ne"},
+		"too many users":                {403, "", `{"success":false,"errors":{"reason":"plno"}}`, Blocked, "plno"},
+		"another session":               {302, "Location: /login-logout/login\r\n", "", Blocked, "redirect"},
+		"busy":                          {429, "", "", Refused, "429"},
+		"trouble":                       {500, "", "", Refused, "500"},
+		"a page":                        {200, "", htmlBody, Refused, "no session"},
+		"no id":                         {200, "", `{"success":true}`, Refused, "no session"},
+		"an id that breaks its header":  {200, "", `{"success":true,"authSessionId":"a\r\nX: y"}`, Refused, "no session"},
+		"a token that does":             {200, "", `{"success":true,"authSessionId":"a","refreshToken":"r; x"}`, Refused, "no session"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := startRaw(t, func(c *rawConn) {

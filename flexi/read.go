@@ -44,10 +44,6 @@ func (c *Client) read(ctx context.Context, q ask) error {
 			return nil
 		}
 		r.last = e
-		if a.over && !r.renewed { // asked again at once, in a new session
-			r.renewed = true
-			continue
-		}
 		if !r.again(ctx, a) {
 			return r.last
 		}
@@ -60,7 +56,7 @@ type reading struct {
 	ask              ask
 	deadline         time.Time
 	faults, refusals int
-	renewed          bool // its session was over once
+	renewed          bool // a new session was opened for it, or it is about the session
 	last             *Error
 }
 
@@ -77,6 +73,10 @@ func (r *reading) left(ctx context.Context) time.Duration {
 // again reports whether the same question is asked once more. It has waited then as a fault asks for; as a refusal asks
 // for, the door does.
 func (r *reading) again(ctx context.Context, a answer) bool {
+	if a.over && !r.renewed {
+		r.renewed = true
+		return true
+	}
 	if a.status == http.StatusTooManyRequests {
 		return r.refused(ctx)
 	}

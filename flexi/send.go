@@ -38,21 +38,17 @@ type Conn struct {
 }
 
 // Dial connects for one write. The error is an *Error with Outcome NotSent; certificate trouble is a *CertError in it, a
-// used-up budget a *QuotaError, and a *ShutError says until when the ERP wants no requests: Dial waits for that at most a
+// used-up budget a *QuotaError, and a *ShutError says until when the ERP wants no requests; Dial waits for that at most a
 // second. Status is that of a login that was refused.
 func (c *Client) Dial(ctx context.Context) (*Conn, error) {
 	notSent := func(err error) error {
 		return &Error{Op: "connect to the ERP", Outcome: NotSent, Status: statusOf(err), Err: err}
 	}
-	patience := dialPatience
-	if d, ok := ctx.Deadline(); ok {
-		patience = min(patience, time.Until(d))
-	}
-	pass, err := c.door.enter(ctx, patience)
+	session, err := c.enter(ctx)
 	if err != nil {
 		return nil, notSent(err)
 	}
-	session, err := c.enter(ctx)
+	pass, err := c.door.enter(ctx, patience(ctx))
 	if err != nil {
 		return nil, notSent(err)
 	}
@@ -66,6 +62,14 @@ func (c *Client) Dial(ctx context.Context) (*Conn, error) {
 		return nil, notSent(err)
 	}
 	return &Conn{c: c, cc: cc, g: g, pass: pass, session: session, undo: undo}, nil
+}
+
+// patience is how long a caller that holds something waits in front of the door.
+func patience(ctx context.Context) time.Duration {
+	if d, ok := ctx.Deadline(); ok {
+		return min(dialPatience, time.Until(d))
+	}
+	return dialPatience
 }
 
 // Close gives the connection up. It may be called at any time, also after Send.

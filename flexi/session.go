@@ -180,7 +180,12 @@ func (c *Client) open(ctx context.Context, q ask) (tokens, error) {
 		}
 		return nil
 	}
+	pass, err := c.door.enter(ctx, patience(ctx))
+	if err != nil {
+		return t, &Error{Op: q.op, Method: q.method, URL: c.base.Path + q.path, Outcome: NotSent, Err: err}
+	}
 	a, e := c.readOnce(ctx, q)
+	c.door.answered(pass, a)
 	if e == nil {
 		return t, nil
 	}
@@ -188,8 +193,12 @@ func (c *Client) open(ctx context.Context, q ask) (tokens, error) {
 		// Whatever status the server gives it: a login that is refused is mended as a 401 is.
 		e.Outcome, e.Status = Blocked, http.StatusUnauthorized
 		if why := text(object(object(a.body)["errors"])["reason"]); why != "" {
-			e.Messages = append(e.Messages, Message{Text: clip(strings.ReplaceAll(why, c.o.Password, "…"))})
+			e.Messages = append(e.Messages, Message{Text: clip(why)})
 		}
+	}
+	for i, m := range e.Messages { // a server may repeat what it was sent
+		hide := func(s string) string { return strings.ReplaceAll(s, c.o.Password, "…") }
+		e.Messages[i] = Message{Text: hide(m.Text), For: hide(m.For), Path: hide(m.Path), Value: hide(m.Value), Code: hide(m.Code)}
 	}
 	return tokens{}, e
 }

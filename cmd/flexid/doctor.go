@@ -72,6 +72,7 @@ func (p *program) doctor() *cobra.Command {
 			}
 		}}
 		d.erp(ctx, *evidences)
+		d.quota(ctx)
 		d.nats(ctx)
 		if err := pr.end(); err != nil {
 			return err

@@ -81,6 +81,7 @@ func TestDoctorFindsWhatIsWrong(t *testing.T) {
 	}{
 		"nobody there":      {flexitest.Options{}, func(s *flexitest.Server) { s.Close() }, nil, "address", resultFail, "FLEXID_FLEXI_URL"},
 		"wrong password":    {flexitest.Options{}, nil, []string{"FLEXID_FLEXI_PASSWORD=no"}, "login", resultFail, "FLEXID_FLEXI_PASSWORD"},
+		"no session":        {flexitest.Options{}, nil, []string{"FLEXID_FLEXI_AUTH=session", "FLEXID_FLEXI_PASSWORD=no"}, "login", resultFail, "FLEXID_FLEXI_PASSWORD"},
 		"wrong company":     {flexitest.Options{}, nil, []string{"FLEXID_FLEXI_COMPANY=jina"}, "company", resultFail, "FLEXID_FLEXI_COMPANY"},
 		"self-signed":       {flexitest.Options{TLS: true}, nil, nil, "certificate", resultFail, "FLEXID_FLEXI_CERT_SHA256="},
 		"no right":          {flexitest.Options{}, func(s *flexitest.Server) { s.SetRight("faktura-vydana", false) }, nil, "rights faktura-vydana", resultFail, "right"},
@@ -122,6 +123,29 @@ func TestDoctorPrintsTheLineThatHelps(t *testing.T) {
 	if code != 0 || found["certificate"].Result != resultOK {
 		t.Errorf("exit %d after setting %q: %+v", code, line, found["certificate"])
 	}
+}
+
+func TestDoctorInASession(t *testing.T) {
+	erp := startERP(t, flexitest.Options{})
+	if code, found := examine(t, erpEnv(erp, t.TempDir(), "FLEXID_FLEXI_AUTH=session")); code != 0 || found["login"].Result != resultOK {
+		t.Errorf("exit %d: %+v", code, found)
+	}
+	if erp.Logins() != 1 {
+		t.Errorf("%d logins", erp.Logins())
+	}
+}
+
+func TestDoctorTellsTheBudget(t *testing.T) {
+	erp := startERP(t, flexitest.Options{})
+	env := erpEnv(erp, t.TempDir(), "FLEXID_HTTP_ADDR="+freeAddr(t), "FLEXID_FLEXI_DAILY_REQUESTS=5000", "FLEXID_FLEXI_DAILY_RESET=06:00", "FLEXID_TZ=Europe/Prague")
+	if _, found := examine(t, env); found["quota"].Result != resultOK || !strings.Contains(found["quota"].Text, "5000 requests a day, which begins at 06:00 (Europe/Prague); what is left") {
+		t.Errorf("without a daemon: %+v", found["quota"])
+	}
+	serving(t, env)
+	eventually(t, "a request was counted", func() bool {
+		_, found := examine(t, env)
+		return found["quota"].Result == resultOK && strings.HasSuffix(found["quota"].Text, " are used")
+	})
 }
 
 func TestDoctorBesideARunningDaemon(t *testing.T) {

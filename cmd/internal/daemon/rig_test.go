@@ -156,9 +156,15 @@ func (r *running) wait() error {
 
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
+	waitFor(t, 20*time.Second, what, is)
+}
+
+// waitFor bounds a test that would hang; how long something takes is not judged.
+func waitFor(t *testing.T, most time.Duration, what string, is func() bool) {
+	t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	limit := time.After(20 * time.Second)
+	limit := time.After(most)
 	for !is() {
 		select {
 		case <-tick.C:

@@ -28,9 +28,12 @@ type item struct {
 	due      time.Time
 	lane     lane
 	evidence string
-	order    int64 // since when its current event wants to take effect: the place in the queue
-	blocked  bool  // the row says that it waits behind a closed door
-	place    int   // in the heap, -1 = not in it
+	event    int    // ordinal of the current event
+	order    int64  // since when it wants to take effect: the place in the queue
+	turn     int    // among those of one moment
+	blocked  bool   // the row says that it waits behind a closed door
+	in       *queue // where it waits; nil = nowhere, or behind a door
+	at       int    // in there
 	running  bool
 	trying   bool // it runs to try a closed door
 	again    bool // changed while it was running
@@ -41,7 +44,8 @@ type item struct {
 type index struct {
 	mu    sync.Mutex
 	items map[ledger.ID]*item
-	heaps [lanes]dueHeap
+	due   [lanes]queue // by due time
+	ready [lanes]queue // due already, in the order of the queue
 	wake  [lanes]chan struct{}
 	known map[ledger.ID]word
 
@@ -49,6 +53,7 @@ type index struct {
 	// and all of them when it opens.
 	behind map[string]map[ledger.ID]*item
 	trying int // documents on their way to a closed door
+	came   int // events that were given a place in the queue
 	doors  doors
 
 	witnessed bool                  // the first scan is over: what changes from now on, changes before our eyes
@@ -75,6 +80,8 @@ func newIndex(d doors) *index {
 	}
 	for l := range x.wake {
 		x.wake[l] = make(chan struct{}, 1)
+		x.due[l].less = func(a, b *item) bool { return a.due.Before(b.due) }
+		x.ready[l].less = (*item).before
 	}
 	return x
 }
@@ -130,16 +137,28 @@ func (x *index) put(row *ledger.Row, due, now time.Time, own bool) {
 		if due.IsZero() {
 			return
 		}
-		it = &item{id: row.ID, place: -1}
+		it = &item{id: row.ID}
 		x.items[row.ID] = it
 	}
 	it.revision, it.seen, it.evidence = row.Revision, now, row.Evidence
 	it.blocked = row.State == ledger.Queued && row.Reason == ledger.Blocked
-	if it.order = now.UnixNano(); row.Work != nil && !row.Work.Final {
-		it.order = row.Work.FirstTry.UnixNano()
-	}
+	x.place(it, row, now)
 	it.again = it.again || it.running && !own
 	x.move(it, due, laneOf(row))
+}
+
+// place gives an item its place in the queue, once for each event: when it was first seen to wait, or begun before our start.
+func (x *index) place(it *item, row *ledger.Row, now time.Time) {
+	n, since := row.Head+1, now
+	if w := row.Work; w != nil && !w.Final {
+		if n = row.Head; w.FirstTry.Before(now) {
+			since = w.FirstTry
+		}
+	}
+	if it.event != n {
+		x.came++
+		it.event, it.order, it.turn = n, since.UnixNano(), x.came
+	}
 }
 
 // laneOf: a queued head waits for a write, the rest only reads.
@@ -165,15 +184,15 @@ func (x *index) move(it *item, due time.Time, l lane) {
 		x.behind[it.evidence][it.id] = it
 		x.poke(l)
 	default:
-		heap.Push(&x.heaps[l], it)
+		x.due[l].add(it)
 		x.poke(l)
 	}
 }
 
 // lift takes an item out of wherever it waits.
 func (x *index) lift(it *item) {
-	if it.place >= 0 {
-		heap.Remove(&x.heaps[it.lane], it.place)
+	if it.in != nil {
+		heap.Remove(it.in, it.at)
 	}
 	if set := x.behind[it.evidence]; set != nil {
 		if delete(set, it.id); len(set) == 0 {
@@ -194,16 +213,19 @@ func (x *index) next(l lane, now time.Time) (id ledger.ID, seen sight, wait time
 		}
 		wait = d
 	}
-	h := &x.heaps[l]
-	if h.Len() == 0 {
-		return "", sight{}, wait, false
+	late, ready := &x.due[l], &x.ready[l]
+	for late.Len() > 0 && !late.items[0].due.After(now) {
+		ready.add(heap.Pop(late).(*item))
 	}
-	it := (*h)[0]
-	if d := it.due.Sub(now); d > 0 {
-		return "", sight{}, min(d, wait), false
+	if ready.Len() > 0 {
+		it := ready.items[0]
+		x.start(it)
+		return it.id, sight{it.revision, it.seen, false}, 0, true
 	}
-	x.start(it)
-	return it.id, sight{it.revision, it.seen, false}, 0, true
+	if late.Len() > 0 {
+		wait = min(wait, late.items[0].due.Sub(now))
+	}
+	return "", sight{}, wait, false
 }
 
 func (x *index) start(it *item) {
@@ -255,7 +277,7 @@ func (x *index) fetch(now time.Time) (*item, time.Duration) {
 
 // before is the order of the queue.
 func (it *item) before(o *item) bool {
-	return it.order < o.order || it.order == o.order && it.id < o.id
+	return it.order < o.order || it.order == o.order && it.turn < o.turn
 }
 
 // begin marks a row as running for someone else than the scheduler (a person's decision); false if it is running.
@@ -264,7 +286,7 @@ func (x *index) begin(id ledger.ID) bool {
 	defer x.mu.Unlock()
 	it := x.items[id]
 	if it == nil {
-		it = &item{id: id, place: -1}
+		it = &item{id: id}
 		x.items[id] = it
 	}
 	if it.running {
@@ -370,13 +392,12 @@ func (x *index) openedAt(row *ledger.Row) (time.Time, bool) {
 func (x *index) hurry(now time.Time) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	h := &x.heaps[laneSend]
-	for _, it := range *h {
+	for _, it := range x.due[laneSend].items {
 		if it.due.After(now) {
 			it.due = now
 		}
 	}
-	heap.Init(h)
+	heap.Init(&x.due[laneSend])
 	x.poke(laneSend)
 }
 
@@ -440,18 +461,28 @@ func (x *index) doubted(row *ledger.Row) {
 	x.doubts[row.ID] = d
 }
 
-type dueHeap []*item
-
-func (h dueHeap) Len() int { return len(h) }
-func (h dueHeap) Less(i, j int) bool {
-	return h[i].due.Before(h[j].due) || h[i].due.Equal(h[j].due) && h[i].before(h[j])
+// queue is a heap of items that know where they are in it.
+type queue struct {
+	items []*item
+	less  func(a, b *item) bool
 }
-func (h dueHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i]; h[i].place, h[j].place = i, j }
-func (h *dueHeap) Push(v any)   { it := v.(*item); it.place = len(*h); *h = append(*h, it) }
-func (h *dueHeap) Pop() any {
-	old := *h
-	it := old[len(old)-1]
-	old[len(old)-1] = nil
-	*h, it.place = old[:len(old)-1], -1
+
+func (q *queue) add(it *item) {
+	it.in = q
+	heap.Push(q, it)
+}
+
+func (q *queue) Len() int           { return len(q.items) }
+func (q *queue) Less(i, j int) bool { return q.less(q.items[i], q.items[j]) }
+func (q *queue) Swap(i, j int) {
+	q.items[i], q.items[j] = q.items[j], q.items[i]
+	q.items[i].at, q.items[j].at = i, j
+}
+func (q *queue) Push(v any) { it := v.(*item); it.at = len(q.items); q.items = append(q.items, it) }
+func (q *queue) Pop() any {
+	last := len(q.items) - 1
+	it := q.items[last]
+	q.items[last] = nil
+	q.items, it.in = q.items[:last], nil
 	return it
 }

@@ -122,14 +122,15 @@ func (e *Engine) found(ctx, work context.Context, t *task, f finding) (turn, err
 	switch {
 	case create && !f.own && w.Open && w.Adopt == "":
 		w.Adopt = f.target
+		attempt := w.Attempt
 		tn, err := e.send(ctx, work, t)
-		if !triedToAttach(w) { // no place, no connection: the next look comes here again
+		if w.Attempt == attempt { // no place, no connection: the next look comes here again
 			w.Adopt = ""
 		}
 		return tn, err
 	case create && !f.own && w.Open && e.o.Now().Before(e.settled(row)):
 		// Attached and not shown. Only time ends the attempt; the last look falls on the end of it.
-		if lastAttempt(w).Outcome == flexi.Accepted.String() {
+		if attachedByAnswer(w) {
 			e.fence.set(row.Evidence, fenceDisproved)
 		}
 		w.Step++
@@ -137,7 +138,7 @@ func (e *Engine) found(ctx, work context.Context, t *task, f finding) (turn, err
 		return at(row.Due), e.save(ctx, row)
 	case create && (!f.own || w.Adopt != ""):
 		x.reason = ledger.Adopted
-		if !f.own && triedToAttach(w) && lastAttempt(w).Outcome != flexi.Rejected.String() {
+		if !f.own && attachedByAnswer(w) {
 			e.fence.set(row.Evidence, fenceDisproved)
 		}
 	}
@@ -148,9 +149,11 @@ func (e *Engine) found(ctx, work context.Context, t *task, f finding) (turn, err
 	return again(), e.save(ctx, row)
 }
 
-func triedToAttach(w *ledger.Work) bool {
+// attachedByAnswer: Flexi said that it gave an adopted record our external id. Where the record does not show it, external
+// ids are not kept. An attempt that ended otherwise may simply not have been done, which says nothing about that.
+func attachedByAnswer(w *ledger.Work) bool {
 	a := lastAttempt(w)
-	return a != nil && a.Op == flexi.Attach
+	return a != nil && a.Op == flexi.Attach && a.Outcome == flexi.Accepted.String()
 }
 
 // attached: the update without fields that gives an adopted record our external id ended. It is tried once; the next looks

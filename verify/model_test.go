@@ -58,7 +58,7 @@ func short(b *bench) {
 	b.set.SettleNoAnswer, b.set.SettleServerError = time.Minute, 10*time.Second
 	b.set.LateLooks = []time.Duration{10 * time.Minute, 20 * time.Minute}
 	b.set.ReadBack, b.set.Sends, b.set.Drain = 20*time.Second, 40, time.Millisecond
-	b.set.Concurrency = 16
+	b.set.Concurrency, b.set.Pack = 16, 1 // each document has a fate of its own, which it must not share
 }
 
 // path is one document of a run.

@@ -146,7 +146,7 @@ func TestStressOutage(t *testing.T) {
 				b.many("A", n)
 				b.pass(10 * time.Minute)
 				_, writes := b.wire()
-				probes := 1 + 10 // one canary each pause, which grows to a minute
+				probes := 5 + int(10*time.Minute/(45*time.Second)) // the pauses grow from 5 s to a minute, of which three quarters are waited here
 				t.Logf("%d writes into the outage", writes)
 				if writes > 3+4+probes {
 					t.Errorf("%d writes into the outage, want at most %d", writes, 3+4+probes)

@@ -85,6 +85,7 @@ func (s *stage) settings(addr string) (config.Config, error) {
 		"FLEXID_FLEXI_WRITE_TIMEOUT=" + writeTimeout.String(), "FLEXID_VERIFY_LOOKS=" + looks,
 		"FLEXID_VERIFY_SETTLE_SERVER_ERROR=" + settleError.String(), "FLEXID_VERIFY_SETTLE_PROXY=" + settleError.String(),
 		"FLEXID_VERIFY_SETTLE_NO_ANSWER=" + settleSilent.String(), "FLEXID_FLEXI_PAUSE=500ms", "FLEXID_DRAIN_TIMEOUT=10s", "FLEXID_TZ=Europe/Prague",
+		"FLEXID_FLEXI_PACK=1", // each document in a request of its own, so that each fault has its document, as for the client beside it
 	}, "")
 	if err != nil {
 		return cfg, fmt.Errorf("settings of the demo: %w", err)
@@ -132,7 +133,8 @@ func (s *stage) introduce(w io.Writer) {
   NATS           %s   embedded in the daemon
 
 Times are short for the demo: a write has %.0f s instead of 200 s, and its outcome counts as settled %.0f s after a 500 and
-%.0f s after no answer, instead of 30 s and 15 min; an outage pauses writes from 0.5 s on, not from 5 s. The fake takes a number twice, so that a doubled write would show.
+%.0f s after no answer, instead of 30 s and 15 min; an outage pauses writes from 0.5 s on, not from 5 s. Each
+document goes in a request of its own (FLEXID_FLEXI_PACK=1). The fake takes a number twice, so that a doubled write would show.
 
 `, s.erp.URL(), s.info.HTTP, s.info.NATS, writeTimeout.Seconds(), settleError.Seconds(), settleSilent.Seconds())
 }

@@ -48,6 +48,13 @@ type Trouble struct {
 	Remedy string `json:"remedy,omitempty"`
 }
 
+// Refused is the ERP's wish for patience (429): nothing is sent before Until, then one request after the other.
+type Refused struct {
+	Until   time.Time `json:"until"`
+	Reason  string    `json:"reason"`
+	Waiting int       `json:"waiting"` // requests
+}
+
 // Info is what the daemon says about itself.
 type Info struct {
 	Version string    `json:"version"`
@@ -59,6 +66,8 @@ type Info struct {
 	NATS    string    `json:"nats,omitempty"`   // address without secrets
 
 	Quota *quota.Status `json:"quota,omitempty"` // nil = no daily budget of requests, or it is not counted yet
+
+	Refused *Refused `json:"refused,omitempty"` // nil = the ERP takes requests
 }
 
 // Status is the answer of /api/v1/status.

@@ -45,6 +45,7 @@ func (d *daemon) runCore(ctx context.Context, l *ledger.Ledger, state *ledger.St
 
 	d.standing.setEngine(c.engine)
 	d.standing.setQuota(c.quota)
+	d.standing.setClient(c.client)
 	d.http.Use(&api.Backend{Ledger: l, Decider: c.engine, Operator: c, Reporter: c.engine})
 	d.standing.setPhase("running")
 
@@ -83,6 +84,7 @@ func (d *daemon) runCore(ctx context.Context, l *ledger.Ledger, state *ledger.St
 	d.http.Use(nil)
 	d.standing.setEngine(nil)
 	d.standing.setQuota(nil)
+	d.standing.setClient(nil)
 	d.standing.setIntake(nil)
 	if ctx.Err() != nil {
 		return errors.Join(intakeErr, inboxErr, engineErr)

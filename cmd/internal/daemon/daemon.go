@@ -215,6 +215,7 @@ func (d *daemon) about() api.Info {
 	i := d.standing.about()
 	i.Version, i.Company, i.System = d.o.Build.Version, d.cfg.Flexi.Company, d.cfg.Flexi.System
 	i.Quota = d.standing.quotaStatus()
+	i.Refused = d.standing.refused()
 	return i
 }
 

@@ -129,3 +129,24 @@ func TestRefusedInTheMiddle(t *testing.T) {
 		})
 	}
 }
+
+// What Flexi asks for with a 429 stands in the status, and the documents wait for it.
+func TestStatusTellsOfARefusal(t *testing.T) {
+	erp := startERP(t, flexitest.Options{})
+	r := begin(t, settings(t, erp, t.TempDir()))
+	if s := r.status(); s.Refused != nil {
+		t.Errorf("the status says %+v in peace", s.Refused)
+	}
+	erp.Script(flexitest.Fault{Kind: flexitest.TooMany, RetryAfter: "3000"})
+	r.pushMany(3)
+	eventually(t, "the refusal is shown", func() bool {
+		s := r.status().Refused
+		return s != nil && time.Until(s.Until) > 40*time.Minute && strings.Contains(s.Reason, "429")
+	})
+	if n := erp.Count("write"); n > 2 {
+		t.Errorf("%d writes against the refusal", n)
+	}
+	if n := r.status().Engine.Documents["queued"]; n == 0 {
+		t.Error("no document waits")
+	}
+}

@@ -6,6 +6,7 @@ import (
 
 	"flexid/cmd/internal/api"
 	"flexid/cmd/internal/quota"
+	"flexid/flexi"
 	"flexid/verify"
 )
 
@@ -23,6 +24,7 @@ type standing struct {
 	intake    *api.Trouble
 	engine    *verify.Engine
 	quota     *quota.Quota
+	client    *flexi.Client
 }
 
 func (s *standing) set(change func()) {
@@ -41,8 +43,23 @@ func (s *standing) setLedger(id string)         { s.set(func() { s.ledger, s.noL
 func (s *standing) setNoLedger(t api.Trouble)   { s.set(func() { s.noLedger = &t }) }
 func (s *standing) setIntake(t *api.Trouble)    { s.set(func() { s.intake = t }) }
 func (s *standing) setQuota(q *quota.Quota)     { s.set(func() { s.quota = q }) }
+func (s *standing) setClient(c *flexi.Client)   { s.set(func() { s.client = c }) }
 func (s *standing) setEngine(e *verify.Engine)  { s.set(func() { s.engine = e }) }
 func (s *standing) running() (e *verify.Engine) { s.set(func() { e = s.engine }); return e }
+
+// refused tells whether the ERP asked for patience, nil if it did not.
+func (s *standing) refused() *api.Refused {
+	var c *flexi.Client
+	s.set(func() { c = s.client })
+	if c == nil {
+		return nil
+	}
+	door := c.Door()
+	if !door.Shut {
+		return nil
+	}
+	return &api.Refused{Until: door.Until.UTC(), Reason: door.Reason, Waiting: door.Waiting}
+}
 
 // lost says that the ledger is gone.
 func (s *standing) lost() (is bool) { s.set(func() { is = s.noLedger != nil }); return is }

@@ -48,7 +48,7 @@ func (r *reader) binary(head header) {
 
 // structured reads the body as a CloudEvent: because it says so (declared), or because it looks like one.
 func (r *reader) structured(declared bool) {
-	fields, problem := object(r.doc)
+	fields, problem := r.object(r.doc)
 	if _, looks := fields["specversion"]; !declared && !looks {
 		return
 	}

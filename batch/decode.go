@@ -55,6 +55,7 @@ type reader struct {
 	keys    []given
 	doc     []byte
 	problem string
+	file    bool // it is an event of a file: what to do about it is another thing than with a message
 }
 
 // given is a value and where it stood.
@@ -170,7 +171,7 @@ func (r *reader) finish(raw []byte) verify.Event {
 		key = number
 	}
 	if key == "" && len(r.keys) == 0 {
-		r.fail("the document could not be looked up: %s", wanted(r.event.Evidence))
+		r.fail("the document could not be looked up: %s", r.wanted())
 	}
 	r.event.Key, r.event.Op = key, r.op
 	if r.problem != "" {
@@ -181,11 +182,15 @@ func (r *reader) finish(raw []byte) verify.Event {
 	return r.event
 }
 
-func wanted(evidence string) string {
-	if _, pair := flexi.NumberField(evidence); pair {
-		return "it has no key, and not both cisDosle and an identifier of the partner in firma; send header Flexid-Key"
+func (r *reader) wanted() string {
+	give := "send header Flexid-Key"
+	if r.file {
+		give = "write key into the event"
 	}
-	return "it has no key and no number; send header Flexid-Key, or kod in the document"
+	if _, pair := flexi.NumberField(r.event.Evidence); pair {
+		return "it has no key, and not both cisDosle and an identifier of the partner in firma; " + give
+	}
+	return "it has no key and no number; " + give + ", or kod in the document"
 }
 
 func (r *reader) decideOp() {

@@ -66,7 +66,7 @@ func sourceOf(prefix, subject string) (source string, ok bool) {
 // signedEvent reads {"evidence":…,"op":…,"key":…,"version":…,"document":{…}}. A bare document is not taken: nothing that
 // is signed would say what it is.
 func (r *reader) signedEvent() {
-	fields, problem := object(r.doc)
+	fields, problem := r.object(r.doc)
 	if problem != "" {
 		r.fail("%s", problem)
 		return

@@ -21,7 +21,7 @@ func (r *reader) document() (key string) {
 		r.fail("the document has %d bytes, more than the %d that one may have", len(r.doc), MaxEvent)
 		return ""
 	}
-	fields, problem := object(r.doc)
+	fields, problem := r.object(r.doc)
 	if problem != "" {
 		r.fail("%s", problem)
 		return ""
@@ -76,8 +76,11 @@ func partner(reference string) string {
 }
 
 // object reads one JSON object, and says what else the bytes are.
-func object(doc []byte) (fields map[string]json.RawMessage, problem string) {
-	const hint = "an event is one document; files, lists and envelopes go through: flexid push"
+func (r *reader) object(doc []byte) (fields map[string]json.RawMessage, problem string) {
+	hint := "an event is one document; files, lists and envelopes go through: flexid push"
+	if r.file {
+		hint = "an event is one document; a list or an envelope must be the whole file"
+	}
 	if at := invalidUTF8(doc); at >= 0 {
 		return nil, fmt.Sprintf("the body is not UTF-8: byte %d", at+1)
 	}
@@ -112,19 +115,22 @@ func object(doc []byte) (fields map[string]json.RawMessage, problem string) {
 	return fields, ""
 }
 
-// place adds line and byte to a syntax error.
+// place adds line and byte to a syntax error; the line only where there are several.
 func place(doc []byte, err error) string {
 	var syntax *json.SyntaxError
 	at := int64(len(doc))
 	if errors.As(err, &syntax) {
 		at = min(syntax.Offset, at)
 	}
-	line := 1 + bytes.Count(doc[:at], []byte("\n"))
 	text := err.Error()
 	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
 		text = "it ends too early"
 	}
-	return fmt.Sprintf("line %d, byte %d: %s", line, at, text)
+	if !bytes.Contains(doc, []byte("\n")) {
+		return fmt.Sprintf("byte %d: %s", at, text)
+	}
+	before := doc[:at]
+	return fmt.Sprintf("its line %d, byte %d: %s", 1+bytes.Count(before, []byte("\n")), int(at)-bytes.LastIndexByte(before, '\n')-1, text)
 }
 
 func invalidUTF8(doc []byte) int {

@@ -21,20 +21,26 @@ type FileEvent struct {
 // "document" is a bare Flexi document of that evidence. Like Decode it never fails. The caller gives the event its id:
 // what makes two lines the same event is known to him alone.
 func (d Decoder) DecodeFileEvent(line []byte, evidence string) verify.Event {
-	r := &reader{system: d.System, op: flexi.Upsert, doc: line, event: verify.Event{Evidence: UnknownEvidence}}
+	r := &reader{system: d.System, op: flexi.Upsert, doc: line, file: true, event: verify.Event{Evidence: UnknownEvidence}}
 	if len(line) > MaxEvent {
 		r.fail("the event has %d bytes, more than the %d that one may have", len(line), MaxEvent)
 		return r.finish(line)
 	}
-	fields, problem := object(line)
+	fields, problem := r.object(line)
 	if problem != "" {
 		r.fail("%s", problem)
 	}
-	if _, wrapped := fields["document"]; wrapped {
+	_, wrapped := fields["document"]
+	said, named := fields["evidence"] // no document of Flexi has such a field
+	switch {
+	case wrapped:
 		r.fileEvent(fields, &evidence)
+	case named:
+		evidence, _ = scalar(said)
+		r.fail("the event has no field \"document\"")
 	}
 	if evidence == "" {
-		r.fail("no evidence: write it into the event, or say it beside the file")
+		r.fail("no evidence: write it into the event, or say it beside the file (--evidence)")
 	} else {
 		r.evidence("the event", evidence)
 	}

@@ -47,6 +47,48 @@ func (p *Publisher) Tell(ctx context.Context, kind, token, id string, body []byt
 // Push publishes an event and gives its sequence in the intake stream. A key that is no plain token goes into the
 // Flexid-Key header. Errors: *FullError (not stored), *UnavailableError (may have been stored).
 func (p *Publisher) Push(ctx context.Context, evidence, key string, header map[string][]string, body []byte) (uint64, error) {
+	return p.publish(ctx, p.names.Push, p.event(evidence, key, header, body))
+}
+
+// Sent is an event on its way to the intake stream.
+type Sent struct {
+	p   *Publisher
+	ack jetstream.PubAckFuture
+}
+
+// Send publishes an event as Push does, and leaves the waiting to Sent.Wait. Over one connection events are stored in the
+// order in which they were sent, except those that were not stored at all.
+func (p *Publisher) Send(evidence, key string, header map[string][]string, body []byte) (*Sent, error) {
+	m := p.event(evidence, key, header, body)
+	// No repeats of the client's own: it would make them while the caller takes the event for given up.
+	ack, err := p.js.PublishMsgAsync(m, jetstream.WithExpectStream(p.names.Push), jetstream.WithRetryAttempts(0))
+	if err != nil {
+		return nil, p.meaning(p.names.Push, m, err)
+	}
+	return &Sent{p, ack}, nil
+}
+
+// Wait returns nil once the stream has stored the event. Errors are those of Push; an end of ctx is one of them, after which
+// the event may still be stored.
+func (s *Sent) Wait(ctx context.Context) error {
+	var err error
+	select {
+	case <-s.ack.Ok():
+		return nil
+	case err = <-s.ack.Err():
+	case <-ctx.Done():
+		// An acknowledgement that is here as well counts: which of two ready cases is taken is chance.
+		select {
+		case <-s.ack.Ok():
+			return nil
+		default:
+			err = ctx.Err()
+		}
+	}
+	return s.p.meaning(s.p.names.Push, s.ack.Msg(), err)
+}
+
+func (p *Publisher) event(evidence, key string, header map[string][]string, body []byte) *nats.Msg {
 	m := nats.NewMsg(p.o.prefix() + ".push." + plain(evidence))
 	for name, values := range header {
 		m.Header[name] = append([]string(nil), values...)
@@ -59,7 +101,7 @@ func (p *Publisher) Push(ctx context.Context, evidence, key string, header map[s
 		m.Header["Flexid-Key"] = []string{key}
 	}
 	m.Data = body
-	return p.publish(ctx, p.names.Push, m)
+	return m
 }
 
 func (p *Publisher) publish(ctx context.Context, stream string, m *nats.Msg) (uint64, error) {
@@ -67,15 +109,21 @@ func (p *Publisher) publish(ctx context.Context, stream string, m *nats.Msg) (ui
 	defer cancel()
 	// The stream is named so that a foreign stream that catches our subjects does not confirm in its place.
 	ack, err := p.js.PublishMsg(ctx, m, jetstream.WithExpectStream(stream))
-	switch {
-	case err == nil:
-		return ack.Sequence, nil
-	case isFull(err):
-		return 0, &FullError{Stream: stream, Err: err}
-	case errors.Is(err, nats.ErrMaxPayload), errors.Is(err, jetstream.ErrStreamMessageExceedsMaximum):
-		return 0, fmt.Errorf("publishing %s: %d bytes are more than an event may have (%d): %w", m.Subject, len(m.Data), MaxEvent, err)
+	if err != nil {
+		return 0, p.meaning(stream, m, err)
 	}
-	return 0, fmt.Errorf("publishing %s: %w", m.Subject, explain(p.js.Conn(), m.Subject, err))
+	return ack.Sequence, nil
+}
+
+// meaning gives an error of a publish a name that a caller can decide on.
+func (p *Publisher) meaning(stream string, m *nats.Msg, err error) error {
+	switch {
+	case isFull(err):
+		return &FullError{Stream: stream, Err: err}
+	case errors.Is(err, nats.ErrMaxPayload), errors.Is(err, jetstream.ErrStreamMessageExceedsMaximum):
+		return fmt.Errorf("publishing %s: %d bytes are more than an event may have (%d): %w", m.Subject, len(m.Data), MaxEvent, err)
+	}
+	return fmt.Errorf("publishing %s: %w", m.Subject, explain(p.js.Conn(), m.Subject, err))
 }
 
 // plain makes one token of a subject: what would separate, match or break a subject becomes _.

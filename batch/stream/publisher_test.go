@@ -2,6 +2,8 @@ package stream_test
 
 import (
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -126,5 +128,70 @@ func TestPushTooLarge(t *testing.T) {
 	}
 	if _, err := p.Push(t.Context(), "banka", "", nil, make([]byte, stream.MaxEvent)); err != nil {
 		t.Errorf("the largest event: %v", err)
+	}
+}
+
+// TestSend: many under way at once are stored in their order, each once.
+func TestSend(t *testing.T) {
+	js := newHost(t).connect(zerolog.Nop())
+	ensure(t, js, stream.Options{})
+	p := stream.NewPublisher(js, stream.Options{})
+	var sent []*stream.Sent
+	for i := range 100 {
+		s, err := p.Send("banka", fmt.Sprint("K", i), map[string][]string{"Flexid-Op": {"update"}}, []byte("{}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		sent = append(sent, s)
+	}
+	for _, s := range slices.Backward(sent) { // whoever waits in another order hears the same
+		if err := s.Wait(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stored, err := js.Stream(t.Context(), "FLEXID_PUSH")
+	if err != nil || stored.CachedInfo().State.Msgs != 100 {
+		t.Fatalf("%+v, %v", stored.CachedInfo().State, err)
+	}
+	for i := range 100 {
+		m, err := stored.GetMsg(t.Context(), uint64(i+1))
+		if want := fmt.Sprint("flexi.push.banka.K", i); err != nil || m.Subject != want || m.Header.Get("Flexid-Op") != "update" {
+			t.Fatalf("message %d is %s, %v", i+1, m.Subject, err)
+		}
+	}
+}
+
+func TestSendTellsWhatWentWrong(t *testing.T) {
+	h := newHost(t)
+	js := h.connect(zerolog.Nop())
+	p := stream.NewPublisher(js, stream.Options{MaxBytes: 64 << 10})
+	wait := func(size int) error {
+		t.Helper()
+		s, err := p.Send("banka", "", nil, make([]byte, size))
+		if err != nil {
+			return err
+		}
+		return s.Wait(t.Context())
+	}
+	var unavailable *stream.UnavailableError
+	if err := wait(1); !errors.As(err, &unavailable) {
+		t.Errorf("without the stream: %v", err)
+	}
+	ensure(t, js, stream.Options{MaxBytes: 64 << 10})
+	var full *stream.FullError
+	if err := wait(100 << 10); !errors.As(err, &full) || full.Stream != "FLEXID_PUSH" {
+		t.Errorf("without room: %v", err)
+	}
+	for _, size := range []int{2 << 20, 700 << 10} { // over the connection's limit, over the stream's
+		if err := wait(size); err == nil || !strings.Contains(err.Error(), "524288") {
+			t.Errorf("%d bytes: %v", size, err)
+		}
+	}
+	if n, err := stream.Waiting(t.Context(), js, stream.Options{}); err != nil || n != 0 {
+		t.Errorf("%d were stored all the same, %v", n, err)
+	}
+	h.stop()
+	if err := wait(1); err == nil {
+		t.Error("stored without a server")
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"os"
 	"strings"
 	"time"
 
@@ -36,9 +37,10 @@ func (p *program) push() *cobra.Command {
 	var fl pushFlags
 	c := &cobra.Command{
 		Use: "push FILE…", Short: "documents from files, with progress and a report",
-		Long: "Put the documents of files into Flexi: NDJSON, a JSON list or object, a winstrom envelope; - is standard input,\n" +
-			"a folder stands for the *.json, *.ndjson and *.jsonl in it. All of the input is checked before anything is sent.\n" +
-			"The same file again writes nothing. Without a running daemon, push works alone on the daemon's state directory.\n\n" +
+		Long: "Put the documents of files into Flexi: NDJSON, a JSON list or object, a winstrom envelope, each also in gzip; - is\n" +
+			"standard input, a folder stands for the *.json, *.ndjson and *.jsonl in it. All of the input is checked before\n" +
+			"anything is sent; meanwhile it lies in TMPDIR, by default /var/tmp. The same file again writes nothing.\n" +
+			"Without a running daemon, push works alone on the daemon's state directory.\n\n" +
 			"Exit: 0 all is in Flexi, 4 some were rejected or differ, 5 of some it is not known, 75 some still wait, 1 faults in the\n" +
 			"input (nothing was sent), 3 no documents. Ctrl-C stops the publishing and reports, a second one leaves at once;\n" +
 			"nothing is lost either way: push the same files again.",
@@ -69,20 +71,23 @@ func (p *program) pushFiles(ctx context.Context, args []string, fl pushFlags) er
 	if fl.wait < 0 {
 		return usagef("--wait may not be negative")
 	}
-	files, err := push.Expand(args)
+	files, passed, err := push.Expand(args)
 	if err != nil {
 		return usagef("%w", err)
+	}
+	for _, name := range passed {
+		p.say("%s is passed over: in a folder push takes *.json, *.ndjson and *.jsonl, with or without .gz", clean(name))
 	}
 	s, err := p.pushSettings()
 	if err != nil && !fl.check {
 		return err
 	}
-	spool, err := push.NewSpool("")
+	spool, err := push.NewSpool(p.spoolDir())
 	if err != nil {
 		return err
 	}
 	defer spool.Close()
-	if err := p.pushCheck(files, fl, s.Config, spool); err != nil || fl.check {
+	if err := p.pushCheck(ctx, files, fl, s.Config, spool); err != nil || fl.check {
 		return err
 	}
 	run := strings.ToLower(rand.Text()[:12])
@@ -92,15 +97,27 @@ func (p *program) pushFiles(ctx context.Context, args []string, fl pushFlags) er
 	return p.pushReport(run, fl, spool)
 }
 
+// spoolDir is where the input lies meanwhile. /tmp is memory on many systems, and a file may be larger than that.
+func (p *program) spoolDir() string {
+	const large = "/var/tmp"
+	if info, err := os.Stat(large); p.lookup("TMPDIR") == "" && err == nil && info.IsDir() {
+		return large
+	}
+	return p.lookup("TMPDIR")
+}
+
 // pushCheck is the first pass. Without a document there is nothing to do: exit 3.
-func (p *program) pushCheck(files []string, fl pushFlags, cfg config.Config, spool *push.Spool) error {
+func (p *program) pushCheck(ctx context.Context, files []string, fl pushFlags, cfg config.Config, spool *push.Spool) error {
 	pr := p.printer("file", "line", "evidence", "key", "problem")
-	report := p.faultPrinter(pr)
-	faults, err := push.Check(push.Input{
+	progress := p.startProgress(fl.quiet, checked(spool))
+	faults, err := push.Check(ctx, push.Input{
 		Files: files, Stdin: p.in, Format: fl.format, Evidence: fl.evidence,
 		Decoder: batch.Decoder{Prefix: cfg.NATS.Prefix, System: cfg.Flexi.System},
-	}, spool, report)
+	}, spool, p.faultPrinter(pr, progress.say))
+	progress.stop()
 	switch {
+	case ctx.Err() != nil:
+		return stoppedEarly()
 	case err != nil:
 		return err
 	case faults > 0:
@@ -119,17 +136,25 @@ func (p *program) pushCheck(files []string, fl pushFlags, cfg config.Config, spo
 func (p *program) pushRun(ctx context.Context, run string, fl pushFlags, s pushSettings, spool *push.Spool) error {
 	log := p.logger(quieter(s.Config.Log))
 	t, err := p.pushTarget(ctx, s, fl, log)
+	if err != nil && ctx.Err() != nil {
+		return stoppedEarly()
+	}
 	if err != nil {
 		return err
 	}
-	progress := p.startProgress(spool, fl.quiet)
+	meter := push.Meter{Spool: spool, Now: time.Now}
+	progress := p.startProgress(fl.quiet, meter.Line)
 	err = t.whileAlive(ctx, func(ctx context.Context) error {
 		return push.Run(ctx, push.Options{Spool: spool, Run: run, JS: t.js, Stream: t.streams, Daemon: t.daemon, Wait: fl.wait, Owed: t.owed,
 			Trouble: progress.trouble, Log: log})
 	})
 	progress.stop()
 	if ctx.Err() != nil {
-		p.say("stopped; what was published goes on with the daemon, the rest is not sent")
+		with := "the daemon"
+		if t.ended != nil {
+			with = "the next push or daemon"
+		}
+		p.say("stopped; what was published goes on with %s, the rest is not sent", with)
 		if errors.Is(err, context.Cause(ctx)) {
 			err = nil
 		}
@@ -145,6 +170,8 @@ func (p *program) pushRun(ctx context.Context, run string, fl pushFlags, s pushS
 	}
 	return err
 }
+
+func stoppedEarly() error { return &exitError{exitTryAgain, errors.New("stopped; nothing was sent")} }
 
 // quieter: what the daemon says of a good day would stand between the lines of a command.
 func quieter(l config.Log) config.Log {

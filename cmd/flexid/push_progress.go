@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"os"
 	"sync"
@@ -11,12 +12,13 @@ import (
 	"golang.org/x/term"
 )
 
-// progress writes how far a push is: over one line of a terminal, else a plain line from time to time.
+// progress writes how far something is: over one line of a terminal, else a plain line from time to time.
 type progress struct {
-	w     io.Writer
-	meter push.Meter
+	w        io.Writer
+	terminal bool
+	text     func(trouble string) string // called by one goroutine
 
-	mu     sync.Mutex
+	mu     sync.Mutex // over w and reason
 	reason string
 
 	quit chan struct{}
@@ -28,31 +30,38 @@ const (
 	progressElsewhere  = 10 * time.Second
 )
 
-func (p *program) startProgress(spool *push.Spool, quiet bool) *progress {
-	pr := &progress{w: p.err, meter: push.Meter{Spool: spool, Now: time.Now}, quit: make(chan struct{})}
+func (p *program) startProgress(quiet bool, text func(trouble string) string) *progress {
+	pr := &progress{w: p.err, text: text, quit: make(chan struct{})}
+	pr.terminal = !quiet && isTerminal(p.err) && p.lookup("TERM") != "dumb"
 	switch {
 	case quiet:
-	case isTerminal(p.err) && p.lookup("TERM") != "dumb":
-		pr.done.Go(func() { pr.every(progressOnTerminal, pr.overwrite, pr.erase) })
+	case pr.terminal:
+		pr.done.Go(func() { pr.every(progressOnTerminal) })
 	default:
-		pr.done.Go(func() { pr.every(progressElsewhere, pr.line, func() {}) })
+		pr.done.Go(func() { pr.every(progressElsewhere) })
 	}
 	return pr
 }
 
-func (pr *progress) every(pause time.Duration, show, end func()) {
+func (pr *progress) every(pause time.Duration) {
 	tick := time.NewTicker(pause)
 	defer tick.Stop()
-	pr.meter.Line("") // the rate counts from here
+	pr.text("") // a rate counts from here
 	for {
 		select {
 		case <-tick.C:
-			show()
+			pr.mu.Lock()
+			pr.show(clean(pr.text(pr.reason)))
+			pr.mu.Unlock()
 		case <-pr.quit:
-			end()
 			return
 		}
 	}
+}
+
+// checked counts what the first pass has been through.
+func checked(spool *push.Spool) func(string) string {
+	return func(string) string { return fmt.Sprintf("%d documents checked", spool.Len()) }
 }
 
 // trouble says why nothing goes on; "" = it does.
@@ -62,29 +71,38 @@ func (pr *progress) trouble(text string) {
 	pr.reason = text
 }
 
-func (pr *progress) text() string {
-	pr.mu.Lock()
-	defer pr.mu.Unlock()
-	return clean(pr.meter.Line(pr.reason))
-}
-
-func (pr *progress) line() { _, _ = io.WriteString(pr.w, pr.text()+"\n") }
-
-// overwrite keeps to one line of the terminal: a longer text would scroll at every step.
-func (pr *progress) overwrite() {
-	text := []rune(pr.text())
+// show keeps to one line of a terminal: a longer text would scroll at every step.
+func (pr *progress) show(line string) {
+	if !pr.terminal {
+		_, _ = io.WriteString(pr.w, line+"\n")
+		return
+	}
+	text := []rune(line)
 	if f, ok := pr.w.(*os.File); ok {
 		if width, _, err := term.GetSize(int(f.Fd())); err == nil && width > 1 && len(text) >= width {
 			text = text[:width-1]
 		}
 	}
-	_, _ = io.WriteString(pr.w, "\r\x1b[K"+string(text))
+	_, _ = io.WriteString(pr.w, erased+string(text))
 }
 
-func (pr *progress) erase() { _, _ = io.WriteString(pr.w, "\r\x1b[K") }
+const erased = "\r\x1b[K"
+
+// say writes a line that stays.
+func (pr *progress) say(line string) {
+	pr.mu.Lock()
+	defer pr.mu.Unlock()
+	if pr.terminal {
+		line = erased + line
+	}
+	_, _ = io.WriteString(pr.w, line+"\n")
+}
 
 // stop ends the writing.
 func (pr *progress) stop() {
 	close(pr.quit)
 	pr.done.Wait()
+	if pr.terminal {
+		_, _ = io.WriteString(pr.w, erased)
+	}
 }

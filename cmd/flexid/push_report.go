@@ -9,10 +9,10 @@ import (
 )
 
 // faultPrinter writes faults of the input: where an editor finds them, or as rows for a script.
-func (p *program) faultPrinter(pr *printer) func(push.Fault) {
+func (p *program) faultPrinter(pr *printer, say func(line string)) func(push.Fault) {
 	return func(f push.Fault) {
 		if p.format == "table" {
-			p.say("%s", clean(f.String()))
+			say(clean(f.String()))
 			return
 		}
 		pr.row(f, f.File, strconv.Itoa(f.Line), f.Evidence, f.Key, f.Problem)

@@ -1,10 +1,13 @@
 package main
 
 import (
+	"bytes"
+	"compress/gzip"
 	"context"
 	"encoding/csv"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -253,6 +256,72 @@ func TestPushCheck(t *testing.T) {
 	rows, err := csv.NewReader(strings.NewReader(out)).ReadAll()
 	if err != nil || len(rows) != 5 || rows[1][1] != "2" {
 		t.Errorf("%v %q", err, rows)
+	}
+}
+
+// TestPushCheckTakesWhatPeopleHave: packed files, folders with other things in them, files that cannot be read.
+func TestPushCheckTakesWhatPeopleHave(t *testing.T) {
+	dir := t.TempDir()
+	packed := func(name string, lines ...string) []byte {
+		var out bytes.Buffer
+		w := gzip.NewWriter(&out)
+		if _, err := io.WriteString(w, strings.Join(lines, "\n")); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), out.Bytes(), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return out.Bytes()
+	}
+	// A broken first line, so that only the name says that it is NDJSON.
+	raw := packed("good.ndjson.gz", invoice("FV-1", "a"), invoice("FV-2", "a"))
+	packed("bad.ndjson.gz", "{broken", invoice("FV-2", "a"))
+	cut := filepath.Join(dir, "cut.json.gz")
+	if err := os.WriteFile(cut, raw[:len(raw)-12], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	folder := t.TempDir()
+	write(t, folder, "a.ndjson", invoice("FV-1", "a"))
+	write(t, folder, "b.csv", "kod;castka")
+	gone := filepath.Join(folder, "gone.json")
+	if err := os.Symlink(filepath.Join(folder, "nothing"), gone); err != nil {
+		t.Fatal(err)
+	}
+	for name, tc := range map[string]struct {
+		arg  string
+		code int
+		talk []string
+	}{
+		"packed":        {filepath.Join(dir, "good.ndjson.gz"), 0, []string{"2 documents in 1 files, no faults"}},
+		"packed faults": {filepath.Join(dir, "bad.ndjson.gz"), 1, []string{"bad.ndjson.gz:1: the body is not JSON: byte 2: ", "1 faults, 1 documents"}},
+		"packed, cut":   {cut, 1, []string{cut + ":", "the file cannot be read from here on: unexpected EOF"}},
+		"a folder":      {folder, 1, []string{filepath.Join(folder, "b.csv") + " is passed over", gone + ": no such file", "1 faults, 1 documents"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			code, _, talk := call([]string{"FLEXID_STATE_DIR=" + dir}, "push", "--check", tc.arg)
+			if code != tc.code {
+				t.Errorf("exit %d, want %d", code, tc.code)
+			}
+			for _, want := range tc.talk {
+				if !strings.Contains(talk, want) {
+					t.Errorf("%q is missing in\n%s", want, talk)
+				}
+			}
+		})
+	}
+}
+
+// TestPushStoppedWhileItChecks sends nothing and says so.
+func TestPushStoppedWhileItChecks(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	file := write(t, t.TempDir(), "a.ndjson", invoice("FV-1", "a"))
+	code, rep, talk := pushing(t, ctx, []string{"FLEXID_STATE_DIR=" + t.TempDir(), "FLEXID_API_URL=http://127.0.0.1:1"}, file)
+	if code != exitTryAgain || !strings.Contains(talk, "nothing was sent") || rep.Events != 0 {
+		t.Errorf("exit %d %+v %s", code, rep, talk)
 	}
 }
 

@@ -36,7 +36,7 @@ func (x *exchange) read() answer {
 		return message(http.StatusBadRequest, "Neplatný filtr: "+err.Error(), "")
 	}
 	var rows []*record
-	for _, r := range x.s.visible(ev) {
+	for _, r := range x.s.asked(ev, n) {
 		if m.match(r, n) {
 			rows = append(rows, r)
 		}
@@ -53,16 +53,21 @@ func (x *exchange) matcher() *matcher {
 
 // visible is what reads see of an evidence under the lies in force.
 func (s *Server) visible(ev *evidence) []*record {
+	if ev.rowOf != nil && s.modes.lie != LostRights {
+		return s.rowsOf(ev)
+	}
+	return s.shown(s.store.sorted(ev.path))
+}
+
+// shown leaves out what the lies in force hide.
+func (s *Server) shown(records []*record) []*record {
 	m := &s.modes
 	if m.lie == LostRights {
 		return nil
 	}
-	if ev.rowOf != nil {
-		return s.rowsOf(ev)
-	}
 	horizon := s.now().Add(-m.lieAge)
 	var out []*record
-	for _, r := range s.store.sorted(ev.path) {
+	for _, r := range records {
 		if m.lie == OnlySome && r.id%2 == 1 {
 			continue
 		}

@@ -28,16 +28,7 @@ type check struct {
 }
 
 func (c *check) everything() {
-	c.bad, c.ours = c.run.staleTimes(), map[string][]flexitest.Record{}
-	for _, evidence := range []string{issued, received} {
-		for _, r := range c.run.erp.Records(evidence) {
-			for _, x := range append(slices.Clone(r.ExternalIDs), "number:"+r.Number) {
-				c.ours[evidence+"/"+x] = append(c.ours[evidence+"/"+x], r)
-			}
-		}
-	}
-	c.all = writes(c.t, c.run.erp)
-	c.rows = must(c.run.daemons[0].documents())(c.t, "reading the list of documents")
+	c.read()
 	for _, d := range c.run.script.documents {
 		c.standing(d)
 		c.books(d)
@@ -46,6 +37,20 @@ func (c *check) everything() {
 		c.heard(d)
 	}
 	c.strangers()
+}
+
+// read takes down what the books, the request log and flexid show now.
+func (c *check) read() {
+	c.bad, c.ours = c.run.staleTimes(), map[string][]flexitest.Record{}
+	for _, evidence := range []string{issued, received, partners} {
+		for _, r := range c.run.erp.Records(evidence) {
+			for _, x := range append(slices.Clone(r.ExternalIDs), "number:"+r.Number) {
+				c.ours[evidence+"/"+x] = append(c.ours[evidence+"/"+x], r)
+			}
+		}
+	}
+	c.all = writes(c.t, c.run.erp)
+	c.rows = must(c.run.daemons[0].documents())(c.t, "reading the list of documents")
 }
 
 // standing: every document ended where the script says, a parked one with words and cause.

@@ -24,7 +24,8 @@ type daemon struct {
 	dir  string
 	set  map[string]string
 	proc *process
-	from int // where the log of the running process begins
+	at   string // where its API is, where that is fixed; a push that works alone has it there too
+	from int    // where the log of the running process begins
 }
 
 // row is one line of the list of documents.
@@ -102,6 +103,9 @@ func (d *daemon) log() string { return d.proc.said()[d.from:] }
 
 // url is where the running process answers, "" while it does not yet.
 func (d *daemon) url() string {
+	if d.at != "" {
+		return d.at
+	}
 	m := regexp.MustCompile(`"address":"(http://[^"]+)","[^\n]*API, metrics and health`).FindStringSubmatch(d.log())
 	if m == nil {
 		return ""

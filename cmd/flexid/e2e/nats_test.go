@@ -154,6 +154,17 @@ func (b *broker) waiting() (uint64, error) {
 	return s.CachedInfo().State.Msgs, nil
 }
 
+// lastSeq is the last sequence of a stream, 0 when it cannot be asked.
+func (b *broker) lastSeq(name string) uint64 {
+	ctx, cancel := context.WithTimeout(b.t.Context(), 5*time.Second)
+	defer cancel()
+	s, err := b.js.Stream(ctx, name)
+	if err != nil {
+		return 0
+	}
+	return s.CachedInfo().State.LastSeq
+}
+
 // hear reads what flexi.done has stored since the last time.
 func (b *broker) hear() error {
 	ctx, cancel := context.WithTimeout(b.t.Context(), 10*time.Second)

@@ -30,11 +30,22 @@ type process struct {
 // launch starts a program; it is killed when the test ends.
 func launch(t *testing.T, name, bin string, env []string, args ...string) *process {
 	t.Helper()
-	p := &process{t: t, name: name, log: filepath.Join(t.ArtifactDir(), name+".log"), done: make(chan struct{})}
+	return start(t, name, "", exec.Command(bin, args...), env)
+}
+
+// start is launch with what the program writes to standard output in a file of its own, which is emptied first; "" = beside
+// its log.
+func start(t *testing.T, name, stdout string, cmd *exec.Cmd, env []string) *process {
+	t.Helper()
+	p := &process{t: t, name: name, log: filepath.Join(t.ArtifactDir(), name+".log"), done: make(chan struct{}), cmd: cmd}
 	file := must(os.OpenFile(p.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600))(t, "opening the log of "+name)
 	defer file.Close()
-	p.cmd = exec.Command(bin, args...)
 	p.cmd.Env, p.cmd.Stdout, p.cmd.Stderr = env, file, file
+	if stdout != "" {
+		out := must(os.Create(stdout))(t, "opening the output of "+name)
+		defer out.Close()
+		p.cmd.Stdout = out
+	}
 	// A test that runs out of time takes its processes with it.
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := p.cmd.Start(); err != nil {

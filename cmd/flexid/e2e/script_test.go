@@ -19,6 +19,7 @@ import (
 const (
 	issued   = "faktura-vydana"
 	received = "faktura-prijata"
+	partners = "adresar"
 )
 
 // event is one message to publish.

@@ -26,7 +26,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func spoolOf(t *testing.T, lines ...string) *push.Spool {
+func spoolOf(t testing.TB, lines ...string) *push.Spool {
 	t.Helper()
 	s, err := push.NewSpool(t.TempDir())
 	if err != nil {
@@ -39,7 +39,7 @@ func spoolOf(t *testing.T, lines ...string) *push.Spool {
 	})
 	in := push.Input{Files: []string{"-"}, Stdin: strings.NewReader(strings.Join(lines, "\n")), Format: "ndjson", Evidence: "banka",
 		Decoder: batch.Decoder{}}
-	faults, err := push.Check(in, s, func(f push.Fault) { t.Error(f) })
+	faults, err := push.Check(t.Context(), in, s, func(f push.Fault) { t.Error(f) })
 	if err != nil || faults > 0 {
 		t.Fatal(faults, err)
 	}
@@ -221,7 +221,7 @@ func always(s ledger.State, r ledger.Reason) func(string) (ledger.State, ledger.
 }
 
 // stand is a NATS server with our streams.
-func stand(t *testing.T, o stream.Options) jetstream.JetStream {
+func stand(t testing.TB, o stream.Options) jetstream.JetStream {
 	t.Helper()
 	server, err := embedded.Start(embedded.Options{Dir: t.TempDir(), Private: true, Log: zerolog.Nop()})
 	if err != nil {

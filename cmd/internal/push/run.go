@@ -8,7 +8,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/rs/zerolog"
 
@@ -73,77 +72,6 @@ func Run(ctx context.Context, o Options) error {
 	}
 	r.catchUp(ctx)
 	return errors.Join(err, r.gather(ctx), r.failed())
-}
-
-// publish sends what is in the spool in its order.
-func (r *runner) publish(ctx context.Context) error {
-	publisher := stream.NewPublisher(r.o.JS, r.o.Stream)
-	for i := range r.o.Spool.Len() {
-		e, err := r.o.Spool.Entry(i)
-		if err != nil {
-			return err
-		}
-		header := map[string][]string{"Flexid-Op": {e.Op}, "Nats-Msg-Id": {eventID(r.o.Run, i)}}
-		if e.Version != "" {
-			header["Flexid-Version"] = []string{e.Version}
-		}
-		err = r.insist(ctx, func(ctx context.Context) error {
-			_, err := publisher.Push(ctx, e.Evidence, e.Key, header, e.Body)
-			return err
-		})
-		if err != nil {
-			return fmt.Errorf("%s:%d: %w", e.File, e.Line, err)
-		}
-		if err := r.o.Spool.Published(i); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// insist repeats a publish until it is acknowledged: one that was not may be in the stream all the same, and going on with
-// the next would let a later one overtake it.
-func (r *runner) insist(ctx context.Context, publish func(context.Context) error) error {
-	const least, most = 200 * time.Millisecond, 5 * time.Second
-	for pause := least; ; pause = min(2*pause, most) {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		err := publish(ctx)
-		var full *stream.FullError
-		switch {
-		case err == nil:
-			if pause > least {
-				r.o.Trouble("")
-			}
-			return nil
-		case ctx.Err() != nil:
-			return context.Cause(ctx)
-		case hopeless(err):
-			return err
-		case errors.As(err, &full):
-			r.o.Trouble("the stream is full; waiting until the daemon has taken some of it")
-		default:
-			r.o.Trouble(err.Error())
-		}
-		sleep(ctx, pause)
-	}
-}
-
-// hopeless errors are the same at every try.
-func hopeless(err error) bool {
-	var away *stream.UnavailableError
-	var full *stream.FullError
-	var answer *jetstream.APIError
-	switch {
-	case errors.As(err, &full):
-		return false
-	case errors.As(err, &away):
-		return away.Denied
-	case errors.As(err, &answer):
-		return answer.Code == 400 // the request does not suit the stream
-	}
-	return errors.Is(err, nats.ErrConnectionClosed) || errors.Is(err, nats.ErrMaxPayload)
 }
 
 // wait returns when every event is over, or when no news have come for Wait.

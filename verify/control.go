@@ -27,6 +27,7 @@ func (l *looker) control(ctx context.Context, evidence string) (control, error) 
 		return c, nil
 	}
 	l.called("lookup")
+	known := l.fence.known()
 	page, err := l.erp.List(ctx, flexi.Query{
 		Evidence: evidence, Fields: []string{"id", "external-ids"}, Limit: 1, Order: "id@D", Lookup: true, GlobalVersion: true,
 	})
@@ -42,7 +43,7 @@ func (l *looker) control(ctx context.Context, evidence string) (control, error) 
 	} else if page.RowCount > 0 {
 		return control{}, fmt.Errorf("an empty page where Flexi counts %d", page.RowCount)
 	}
-	l.fence.version(page.GlobalVersion)
+	l.fence.version(page.GlobalVersion, known)
 	l.report(evidence, nil)
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -73,11 +73,19 @@ func (f *fence) all() map[string]string {
 	return m
 }
 
-// version takes note of a @globalVersion; it never falls at a server that was not restored.
-func (f *fence) version(v int64) {
+// known is the highest @globalVersion seen so far.
+func (f *fence) known() int64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if v > 0 && v < f.highest {
+	return f.highest
+}
+
+// version takes note of a @globalVersion; it never falls at a server that was not restored. before is what was known when
+// the read began: answers of reads that run side by side arrive in any order.
+func (f *fence) version(v, before int64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if v > 0 && v < before && before <= f.highest {
 		f.fell = true
 	}
 	f.highest = max(f.highest, v)

@@ -73,8 +73,7 @@ func (e *Engine) ship(ctx, work context.Context, place *pass, group []*parcel) {
 	}
 
 	// 1. The body. Two documents that carry the same identifier cannot share a request.
-	prepared, err := flexi.Prepare(together(group))
-	if err != nil {
+	if _, err := flexi.Prepare(together(group)); err != nil {
 		for _, p := range group[1:] {
 			p.t.row.Work.Most = 1
 		}
@@ -120,7 +119,8 @@ func (e *Engine) ship(ctx, work context.Context, place *pass, group []*parcel) {
 	if group = e.claim(work, group); len(group) == 0 {
 		return
 	}
-	if prepared, err = flexi.Prepare(together(group)); err != nil { // a part of what could be prepared before
+	prepared, err := flexi.Prepare(together(group))
+	if err != nil { // a part of what could be prepared before
 		hand(group, shipped{err: fmt.Errorf("preparing what is claimed: %w", err)})
 		return
 	}

@@ -23,6 +23,8 @@ func fill(v reflect.Value, n *int) {
 		v.SetInt(int64(*n))
 	case reflect.Uint64:
 		v.SetUint(uint64(*n))
+	case reflect.Float64:
+		v.SetFloat(float64(*n) + 0.5)
 	case reflect.Bool:
 		v.SetBool(true)
 	case reflect.Pointer:

@@ -120,6 +120,9 @@ func rowOf(value []byte, revision uint64, id ID) (Row, error) {
 	if row.ID == "" {
 		row.ID = id
 	}
+	if err == nil && row.ID != id {
+		err = fmt.Errorf("what was read is row %s", row.ID)
+	}
 	if err != nil && !errors.Is(err, ErrNewer) {
 		err = fmt.Errorf("row %s, revision %d: %w", id, revision, err)
 	}
@@ -143,6 +146,10 @@ func (l *Ledger) event(ctx context.Context, id ID, n int) (Event, uint64, error)
 	ev, err := unmarshalEvent(e.Value())
 	if err != nil {
 		return Event{}, e.Revision(), fmt.Errorf("event %d of %s: %w", n, id, err)
+	}
+	if ev.N != n {
+		// What it says would be carried out: an answer that is not the one asked for must not be.
+		return Event{}, e.Revision(), fmt.Errorf("event %d of %s: what was read is event %d", n, id, ev.N)
 	}
 	return ev, e.Revision(), nil
 }

@@ -369,3 +369,45 @@ func TestCancelled(t *testing.T) {
 		want(t, "time taken", time.Since(began), 0)
 	})
 }
+
+// swapped answers reads of one key with the value of another.
+type swapped struct {
+	keyValue
+	key, with string
+}
+
+func (s *swapped) Get(ctx context.Context, key string) (jetstream.KeyValueEntry, error) {
+	if key == s.key {
+		key = s.with
+	}
+	return s.keyValue.Get(ctx, key)
+}
+
+// TestAnotherAnswerIsNone: what was read under one name and says that it is something else is an error, not the thing asked
+// for: an event that is not the one asked for would be carried out.
+func TestAnotherAnswerIsNone(t *testing.T) {
+	mem := newMemory()
+	l := memLedger(mem)
+	a, b := sampleRow("a"), sampleRow("b")
+	b.ID = RowID("firma", "faktura-vydana", "ext:FLEXID:b")
+	for i := range 2 {
+		var err error
+		if a, err = l.Append(t.Context(), a, sampleEvent(i+1), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := l.Append(t.Context(), b, sampleEvent(3), nil); err != nil {
+		t.Fatal(err)
+	}
+	l = memLedger(&swapped{mem, eventKey(a.ID, 1), eventKey(a.ID, 2)})
+	if ev, err := l.Event(t.Context(), a.ID, 1); err == nil {
+		t.Errorf("event 1 reads as %+v", ev)
+	}
+	if ev, err := l.Event(t.Context(), a.ID, 2); err != nil || ev.N != 2 {
+		t.Errorf("event 2: %+v, %v", ev, err)
+	}
+	l = memLedger(&swapped{mem, rowKey(a.ID), rowKey(b.ID)})
+	if r, err := l.Get(t.Context(), a.ID); err == nil {
+		t.Errorf("row a reads as %+v", r)
+	}
+}

@@ -19,7 +19,7 @@ func TestDocsShowTellsTheStory(t *testing.T) {
 		Problem: &ledger.Problem{Text: "Flexi shows something else", Differ: []ledger.Difference{{Field: "popis", Sent: "a", Found: "b"}}},
 		Events:  []api.StoryEvent{{N: 1, EventID: "e-1", Op: flexi.Create, Received: at}},
 		Attempts: []api.StoryAttempt{{Event: 1,
-			Attempt: ledger.Attempt{N: 1, Op: flexi.Create, Claimed: at.Add(2 * time.Second), Ended: at.Add(4 * time.Second), Outcome: "maybe", Speaker: "no_answer",
+			Attempt: ledger.Attempt{N: 1, Op: flexi.Create, Claimed: at.Add(2 * time.Second), Ended: at.Add(4 * time.Second), Outcome: "maybe", Speaker: "no_answer", Group: "run.1", Size: 4,
 				Errors: []flexi.Message{{Text: "chyba", For: "kod"}}},
 			Requests: []flexi.Request{{Time: at.Add(3 * time.Second), Method: "POST", URL: "/c/firma/faktura-vydana.json", Status: 504, Outcome: "maybe", Sent: 812, Millis: 900},
 				{Time: at.Add(3500 * time.Millisecond), Method: "POST", URL: "/x", Error: "connection reset"}},
@@ -35,7 +35,7 @@ func TestDocsShowTellsTheStory(t *testing.T) {
 	}
 	last := -1
 	for _, want := range []string{
-		"faktura-vydana/FV-1", "parked, conflict", `popis: sent "a", Flexi shows "b"`, "asks for create", "attempt", "create claimed",
+		"faktura-vydana/FV-1", "parked, conflict", `popis: sent "a", Flexi shows "b"`, "asks for create", "attempt", "create claimed, in one request with 3 others",
 		"POST /c/firma/faktura-vydana.json: 504, maybe, 812 bytes out", "no answer", "connection reset", "maybe, no_answer", "kod: chyba",
 		"settle: differs, found 41", "jana: note", "3 entries were left out", `{"sumCelkem":1210.00}`,
 	} {

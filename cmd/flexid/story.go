@@ -136,14 +136,18 @@ func chronicle(s *api.Story) []line {
 }
 
 func attemptLines(a api.StoryAttempt) []line {
-	out := []line{{at: a.Claimed, event: a.Event, what: "attempt", text: fmt.Sprintf("%d: %s claimed", a.N, a.Op)}}
+	text := fmt.Sprintf("%d: %s claimed", a.N, a.Op)
+	if a.Size > 1 {
+		text += fmt.Sprintf(", in one request with %d others", a.Size-1)
+	}
+	out := []line{{at: a.Claimed, event: a.Event, what: "attempt", text: text}}
 	for _, r := range a.Requests {
 		out = append(out, line{at: r.Time, event: a.Event, what: "request", text: wire(r)})
 	}
 	if a.Ended.IsZero() {
 		return out
 	}
-	text := fmt.Sprintf("%d: %s", a.N, joined(a.Outcome, a.Speaker, a.Text))
+	text = fmt.Sprintf("%d: %s", a.N, joined(a.Outcome, a.Speaker, a.Text))
 	end := line{at: a.Ended, event: a.Event, what: "outcome", text: text}
 	for _, m := range a.Errors {
 		if !strings.Contains(a.Text, m.Text) {

@@ -111,7 +111,9 @@ func TestReadmeCommandsExist(t *testing.T) {
 		case "FLEXID_PUSH", "FLEXID_OUT": // streams
 			continue
 		}
-		name = strings.Replace(name, "_WEBHOOK_ESHOP_", "_WEBHOOK_<NAME>_", 1) // the source of the walk
+		for _, source := range []string{"ESHOP", "PARTNER", "ERP"} { // of the walk
+			name = strings.Replace(name, "_WEBHOOK_"+source+"_", "_WEBHOOK_<NAME>_", 1)
+		}
 		if !strings.Contains(docs, name) && !strings.Contains(docs, strings.TrimSuffix(name, "_FILE")+"=") {
 			t.Errorf("%s is no setting", name)
 		}

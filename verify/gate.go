@@ -108,8 +108,8 @@ func (g *gate) trial(evidence string) (may, fromEnd bool, next time.Time) {
 			continue
 		}
 		due := later(d.NextTry, d.fetched.Add(g.s.Probe/4))
-		if d.canary {
-			due = later(due, g.now().Add(g.s.Probe)) // it may hang for as long as a write may take
+		if d.canary || name == "" && g.flying > 0 { // it may hang for as long as a write may take
+			due = later(due, g.now().Add(g.s.Probe))
 		}
 		may, fromEnd, next = may && !g.now().Before(due), fromEnd || d.fromEnd, later(next, due)
 	}

@@ -36,6 +36,7 @@ type item struct {
 	at       int    // in there
 	running  bool
 	trying   bool // it runs to try a closed door
+	tried    int  // how often it was fetched for that
 	again    bool // changed while it was running
 }
 
@@ -157,7 +158,7 @@ func (x *index) place(it *item, row *ledger.Row, now time.Time) {
 	}
 	if it.event != n {
 		x.came++
-		it.event, it.order, it.turn = n, since.UnixNano(), x.came
+		it.event, it.order, it.turn, it.tried = n, since.UnixNano(), x.came, 0
 	}
 }
 
@@ -234,7 +235,8 @@ func (x *index) start(it *item) {
 }
 
 // fetch takes a document to a closed door that may be tried, from the end of the queue that the gate names, and lets those
-// go whose door is open. Without one it says when to ask again.
+// go whose door is open. One that was fetched before comes after those that were not: it may wait for something else, or be
+// what Flexi refuses, and must not be all that ever tries. Without one it says when to ask again.
 func (x *index) fetch(now time.Time) (*item, time.Duration) {
 	wait := time.Hour
 	var first, last *item
@@ -255,10 +257,10 @@ func (x *index) fetch(now time.Time) (*item, time.Duration) {
 		}
 		end = end || fromEnd
 		for _, it := range set {
-			if first == nil || it.before(first) {
+			if first == nil || it.tried < first.tried || it.tried == first.tried && it.before(first) {
 				first = it
 			}
-			if last == nil || last.before(it) {
+			if last == nil || it.tried < last.tried || it.tried == last.tried && last.before(it) {
 				last = it
 			}
 		}
@@ -269,6 +271,7 @@ func (x *index) fetch(now time.Time) (*item, time.Duration) {
 	if first != nil {
 		x.start(first)
 		first.trying = true
+		first.tried++
 		x.trying++
 		x.doors.handedOut(first.evidence)
 	}

@@ -2,6 +2,7 @@ package verify
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -300,6 +301,9 @@ func (e *Engine) torn(ctx context.Context, row *ledger.Row) (bool, error) {
 // not all of its size documents were in it: then it may well have left without ours, whose claim nobody heard of.
 func (e *Engine) foundBy(ctx context.Context, m ledger.Mate, group string, size int) (string, error) {
 	row, err := e.o.Ledger.Get(ctx, m.ID)
+	if errors.Is(err, ledger.ErrNoRow) || errors.Is(err, ledger.ErrNewer) {
+		return "", nil // deleted by hand, or a newer flexid's: it will never tell, and asking on would hold ours up for ever
+	}
 	if err != nil {
 		return "", fmt.Errorf("reading a document of the same request: %w", err)
 	}
@@ -310,6 +314,9 @@ func (e *Engine) foundBy(ctx context.Context, m ledger.Mate, group string, size 
 		}
 	} else {
 		ev, err := e.o.Ledger.Event(ctx, m.ID, m.N)
+		if errors.Is(err, ledger.ErrNoEvent) {
+			return "", nil
+		}
 		if err != nil {
 			return "", fmt.Errorf("reading an event of the same request: %w", err)
 		}

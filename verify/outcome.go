@@ -180,15 +180,17 @@ func (e *Engine) blockedAgain(row *ledger.Row, res *flexi.Result) bool {
 	return true
 }
 
+// fenceBroken stops the writes of an evidence whose creates Flexi answers as something else.
+func (e *Engine) fenceBroken(row *ledger.Row) {
+	e.fence.set(row.Evidence, fenceDisproved)
+	e.holdEvidence(row.Evidence, "fence", fmt.Sprintf(
+		"Flexi answered the create of %s/%s as an update or skip: its protection against doubles does not hold", row.Evidence, row.Key),
+		"look at the record in Flexi, then `flexid writes resume "+row.Evidence+"`")
+}
+
 // aftermath does what an outcome asks for beyond the row; what concerns a whole request is done once.
 func (e *Engine) aftermath(work context.Context, row *ledger.Row, s shipped) {
 	res := s.res
-	if s.lead && res.FenceBroken {
-		e.fence.set(row.Evidence, fenceDisproved)
-		e.holdEvidence(row.Evidence, "fence", fmt.Sprintf(
-			"Flexi answered the create of %s/%s as an update or skip: its protection against doubles does not hold", row.Evidence, row.Key),
-			"look at the record in Flexi, then `flexid writes resume "+row.Evidence+"`")
-	}
 	if s.lead && res.Refresh == flexi.RefreshUser && res.Outcome == flexi.Refused {
 		ctx, cancel := context.WithTimeout(work, 30*time.Second)
 		defer cancel()

@@ -36,7 +36,8 @@ func (e *Engine) send(ctx, work context.Context, t *task) (turn, error) {
 		case !ok:
 			return at(later(until, e.o.Now())), nil
 		default:
-			if e.ship(ctx, work, place, group); !slices.Contains(group, p) {
+			own := slices.Contains(group, p) // asked first: ship takes documents out of the group
+			if e.ship(ctx, work, place, group); !own {
 				continue // its turn has not come
 			}
 		}
@@ -233,6 +234,9 @@ func permit(group []*parcel, begun time.Time) flexi.Permit {
 func (e *Engine) received(work context.Context, t *task, s shipped) (turn, error) {
 	if s.res == nil {
 		return s.tn, s.err
+	}
+	if s.lead && s.res.FenceBroken { // before the outcome: whether that can be stored must not decide about the stop
+		e.fenceBroken(t.row)
 	}
 	e.outcome(t, s)
 	if err := e.settle(work, t.row); err != nil {

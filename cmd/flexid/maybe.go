@@ -62,7 +62,7 @@ func (p *program) person(c *cobra.Command) func() (api.Act, error) {
 			}
 		}
 		if act.By == "" {
-			return act, usagef("who decides? set --by")
+			return act, usagef("who decides? set --by, or the variable USER")
 		}
 		return act, nil
 	}

@@ -122,7 +122,7 @@ func (r *runner) settle(ctx context.Context) error {
 			r.o.Log.Warn().Int("documents", least).Msg("confirmed documents could not be read back; the next start does it")
 			return nil
 		}
-		r.o.Trouble(fmt.Sprintf("%d documents are read back", max(owed, 0)))
+		r.o.Trouble(fmt.Sprintf("%d documents still to be read back", max(owed, 0)))
 		sleep(ctx, pause)
 	}
 }

@@ -45,7 +45,7 @@ type Flexi struct {
 	WriteTimeout  time.Duration `env:"WRITE_TIMEOUT" envDefault:"200s" doc:"deadline of a whole write; longer than the server's and the proxy's own" allowed:"a duration" example:"200s" min:"1s" max:"1h"`
 	ReadTimeout   time.Duration `env:"READ_TIMEOUT" envDefault:"30s" doc:"deadline of a whole read" allowed:"a duration" example:"30s" min:"1s" max:"1h"`
 	Pause         time.Duration `env:"PAUSE" envDefault:"5s" doc:"first pause of new writes during an outage; it doubles up to a minute" allowed:"a duration" example:"5s" min:"100ms" max:"1m"`
-	Pack          int           `env:"PACK" envDefault:"20" doc:"most documents in one write" allowed:"a whole number" example:"20" min:"1" max:"500"`
+	Pack          int           `env:"PACK" envDefault:"20" doc:"most documents in one write" allowed:"a whole number" example:"20" min:"1" max:"200"`
 	DailyRequests int           `env:"DAILY_REQUESTS" envDefault:"0" doc:"request budget of the licence, 0 = none" allowed:"a whole number" example:"5000" min:"0" max:"1000000000"`
 	DailyReset    Clock         `env:"DAILY_RESET" envDefault:"00:00" doc:"when the day of that budget begins" allowed:"a time of day" example:"00:00"`
 }

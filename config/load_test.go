@@ -204,7 +204,7 @@ func TestLoadTellsAllFaultsAtOnceInOrder(t *testing.T) {
 	if got := strings.Join(names, " "); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
-	if !strings.HasPrefix(err.Error(), "7 settings are wrong\n") || !strings.Contains(err.Error(), `FLEXID_FLEXI_PACK="0": is below 1; allowed: a whole number, 1 to 500; example: FLEXID_FLEXI_PACK=20`) {
+	if !strings.HasPrefix(err.Error(), "7 settings are wrong\n") || !strings.Contains(err.Error(), `FLEXID_FLEXI_PACK="0": is below 1; allowed: a whole number, 1 to 200; example: FLEXID_FLEXI_PACK=20`) {
 		t.Errorf("text:\n%v", err)
 	}
 }

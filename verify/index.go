@@ -434,12 +434,19 @@ func (x *index) maybes() (map[string]int, time.Time) {
 	return n, oldest
 }
 
-// inDoubt counts them.
-func (x *index) inDoubt() int {
+// inDoubt counts those that are being settled; what is parked as unknown waits for a person.
+func (x *index) inDoubt() (n int) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	return len(x.doubts)
+	for _, d := range x.doubts {
+		if d.reason == settling {
+			n++
+		}
+	}
+	return n
 }
+
+const settling = "settling" // of a maybe
 
 // doubt is a document whose outcome is not known.
 type doubt struct {
@@ -454,7 +461,7 @@ func (x *index) doubted(row *ledger.Row) {
 		delete(x.doubts, row.ID)
 		return
 	}
-	d := doubt{reason: "settling", since: row.Updated}
+	d := doubt{reason: settling, since: row.Updated}
 	if unknown {
 		d.reason = string(ledger.Unknown)
 	}

@@ -241,7 +241,7 @@ func (e *Engine) sendAgain(ctx, work context.Context, t *task) (turn, error) {
 	budget, attempt := e.o.Budget.Maybes, w.Attempt
 	if !w.ByPerson {
 		if _, ok := budget.Take(e.o.Now()); !ok {
-			return at(e.o.Now().Add(e.turnToSendAgain(w))), nil
+			return at(e.o.Now().Add(e.turnToSendAgain(w))), e.save(ctx, row)
 		}
 		defer func() {
 			if w.Attempt == attempt {
@@ -252,7 +252,11 @@ func (e *Engine) sendAgain(ctx, work context.Context, t *task) (turn, error) {
 	if torn, err := e.torn(ctx, row); err != nil || torn {
 		return again(), err
 	}
-	return e.send(ctx, work, t)
+	tn, err := e.send(ctx, work, t)
+	if err == nil && w.Attempt == attempt && !tn.again && row.State == ledger.Maybe {
+		err = e.save(ctx, row) // the absence: the next visit waits for the door without a look
+	}
+	return tn, err
 }
 
 // turnToSendAgain is how long a document waits for a token to be sent again, 0 when there is one. Those that wait come by as

@@ -99,7 +99,9 @@ func (e *Engine) ship(ctx, work context.Context, place *pass, group []*parcel) {
 			hand(group, shipped{tn: at(later(until, e.o.Now()))})
 			return
 		}
-		res = &flexi.Result{Outcome: flexi.NotSent, Err: err}
+		if place.canary != nil { // it failed; for others the gate hears of it once, as of a read
+			res = &flexi.Result{Outcome: flexi.NotSent, Err: err}
+		}
 		e.gate.read(evidence, err)
 		hand(group, shipped{tn: at(e.o.Now().Add(e.o.Settings.Probe/4 + time.Duration(e.o.Rand()*float64(e.o.Settings.Probe))))})
 		return
@@ -346,6 +348,8 @@ func (e *Engine) onlyAppended(work context.Context, row *ledger.Row) (bool, erro
 		return false, nil
 	}
 	row.Revision, row.Tail, row.Seen, row.Extra = now.Revision, now.Tail, now.Seen, now.Extra
+	row.LookOnce = row.LookOnce || now.LookOnce
+	row.ReadBack = later(row.ReadBack, now.ReadBack)
 	for _, n := range now.Numbers {
 		if !slices.Contains(row.Numbers, n) {
 			row.Numbers = append(row.Numbers, n)

@@ -60,7 +60,7 @@ func (p *program) pushTable(run string, fl pushFlags, spool *push.Spool, counts 
 	}
 	return p.pushRows(run, spool, func(r *push.Row) bool {
 		// What only waits or was not sent is the rest of the files: a number says enough.
-		return fl.all || !r.Outcome.Good() && r.Outcome != push.Unsent && r.Outcome != push.Waiting
+		return fl.all || !r.Outcome.Good() && r.Outcome != push.Unsent && (r.Outcome != push.Waiting || r.Held)
 	})
 }
 

@@ -73,6 +73,9 @@ type Result struct {
 	FlexiID string          `json:"flexi_id,omitempty"`
 	Updated time.Time       `json:"updated,omitzero"`
 	Errors  []flexi.Message `json:"errors,omitempty"`
+
+	// Held: an earlier event of the document waits for a person, and this one behind it. flexid gets no further by itself.
+	Held bool `json:"held,omitempty"`
 }
 
 // Counts is how many events stand where.

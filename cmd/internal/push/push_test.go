@@ -177,6 +177,7 @@ type peer struct {
 	mu    sync.Mutex
 	quiet bool // tells nothing on flexi.done
 	state func(key string) (ledger.State, ledger.Reason)
+	row   api.Row             // of every document
 	ids   map[string][]string // event ids by key, in order
 	seen  []string            // keys in order
 }
@@ -209,6 +210,7 @@ func (p *peer) Maybes(_ context.Context, each func(api.Row)) error {
 func (p *peer) Story(_ context.Context, a verify.Address) (s api.Story, ok bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	s.Row = p.row
 	for _, id := range p.ids[a.Key] {
 		state, reason := p.state(a.Key)
 		s.Events = append(s.Events, api.StoryEvent{EventID: id, State: string(state), Reason: string(reason)})
@@ -300,6 +302,32 @@ func TestRunAsksWhereTheStreamIsSilent(t *testing.T) {
 	}
 	if got := counts(s); got != "rejected 5, open 0" {
 		t.Error(got)
+	}
+}
+
+// TestRunDoesNotWaitForAPerson: what waits behind a document that a person has to decide is reported, not waited for.
+func TestRunDoesNotWaitForAPerson(t *testing.T) {
+	for reason, held := range map[ledger.Reason]bool{ledger.Conflict: true, ledger.Duplicate: true, ledger.Unknown: true, ledger.Rejected: false} {
+		t.Run(string(reason), func(t *testing.T) {
+			js := stand(t, stream.Options{})
+			p := &peer{quiet: true, state: always(ledger.Queued, ledger.Behind), row: api.Row{Evidence: "banka", Key: "B1", State: "parked", Reason: string(reason)}}
+			p.work(t, js)
+			s := spoolOf(t, numbered(3)...)
+			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+			defer cancel()
+			err := push.Run(ctx, push.Options{Spool: s, Run: "r1", JS: js, Daemon: p, Wait: time.Hour, Ask: 20 * time.Millisecond, Log: zerolog.Nop()})
+			want := "waiting 3, open 3"
+			if held {
+				want = "waiting 3, open 0"
+			}
+			if got := counts(s); got != want || (err == nil) != held {
+				t.Errorf("%s, %v; want %s", got, err, want)
+			}
+			_, _, r, err := s.Standing(0)
+			if err != nil || held && (len(r.Errors) != 1 || !strings.Contains(r.Errors[0].Text, "flexid maybe show banka/B1")) {
+				t.Errorf("told %+v, %v", r, err)
+			}
+		})
 	}
 }
 

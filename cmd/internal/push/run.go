@@ -24,6 +24,8 @@ type Options struct {
 
 	// Wait is how long no news are waited for before Run gives up; the daemon goes on without it. 0 = publish only.
 	Wait time.Duration
+	// Ask is how long no news come before stragglers are asked about; 0 = 15 s, less where Wait is short.
+	Ask time.Duration
 	// Owed counts the documents that still have to be read back, where the daemon ends with this run; nil = it goes on.
 	Owed    func(ctx context.Context) (int, error)
 	Trouble func(text string) // why nothing is published right now, "" = it goes on
@@ -44,7 +46,6 @@ type runner struct {
 	fault error // of noting, which no caller can be told
 }
 
-// askAfter is how long no news come before stragglers are asked about.
 const askAfter = 15 * time.Second
 
 // Run publishes all events and waits for what becomes of them. The result stands in the spool, whatever the error: when
@@ -53,6 +54,9 @@ const askAfter = 15 * time.Second
 func Run(ctx context.Context, o Options) error {
 	if o.Now == nil {
 		o.Now = time.Now
+	}
+	if o.Ask == 0 {
+		o.Ask = min(askAfter, max(o.Wait/4, time.Millisecond))
 	}
 	if o.Trouble == nil {
 		o.Trouble = func(string) {}
@@ -77,7 +81,7 @@ func Run(ctx context.Context, o Options) error {
 // wait returns when every event is over, or when no news have come for Wait.
 func (r *runner) wait(ctx context.Context) error {
 	heard := r.o.Now()
-	tick := time.NewTicker(min(askAfter, max(r.o.Wait/4, time.Millisecond)))
+	tick := time.NewTicker(r.o.Ask)
 	defer tick.Stop()
 	for {
 		if _, open := r.o.Spool.Counts(); open == 0 {
@@ -88,7 +92,7 @@ func (r *runner) wait(ctx context.Context) error {
 			return context.Cause(ctx)
 		case <-r.news:
 			heard = r.o.Now()
-			tick.Reset(min(askAfter, max(r.o.Wait/4, time.Millisecond)))
+			tick.Reset(r.o.Ask)
 		case <-tick.C:
 			if r.o.Now().Sub(heard) >= r.o.Wait {
 				return nil

@@ -188,6 +188,7 @@ func (s *Spool) Set(i int, r Result) (news bool, err error) {
 		return false, err
 	}
 	o, over := OutcomeOf(r.State, r.Reason)
+	over = over || r.Held
 	good := rec.Outcome == Confirmed || rec.Outcome == Adopted || rec.Outcome == Superseded
 	if rec.Over && (!over || good && o == Repeated || rec.Outcome == o) {
 		return false, nil

@@ -17,8 +17,9 @@
 // as far as it goes now, the same way for a first send, a redelivery, a restart and a person's resend:
 //
 //	queued.go     judge the event: repeated? allowed? number free? what it refers to there? look first
-//	send.go       place among the writes, connection, claim, bytes, outcome
-//	maybe.go      look on schedule; confirm, park, or send again after the proof
+//	send.go       place among the writes, connection, claims, bytes; alone or with others of its kind (pack.go)
+//	outcome.go    what the answer makes of each document
+//	maybe.go      look on schedule; confirm, park, or send again after the proof (again.go)
 //	owed.go       read back what was confirmed; look late at what was ever in doubt
 //	decide.go     what a person decides
 //
@@ -30,9 +31,10 @@
 //
 // # Who does what
 //
-//	index    which rows are due, by lane: documents to send never hold up look-ups
+//	index    which rows are due, by lane and in the order in which they came; who waits behind a closed door
 //	looker   packs looks of one evidence into one request, with its control
-//	gate     stops writes during an outage or a refusal that is ours, lets one document try, then a few, then more
+//	packer   which waiting documents share a request, and how many may
+//	gate     stops writes during an outage or a refusal that is ours, lets one document try (trial.go), then a few, then more
 //	fence    which evidences keep our external ids, as seen since start
 //	books    metadata and references, kept for a while
 package verify

@@ -101,13 +101,6 @@ type sight struct {
 	trial    bool      // the document was fetched to try a closed door
 }
 
-// opening is when an attempt in doubt was seen to end, on our own monotonic clock.
-type opening struct {
-	n     int
-	ended int64 // as the row says, by some replica's wall clock
-	at    time.Time
-}
-
 // wakeOf receives when something of the lane may be due earlier than before.
 func (x *index) wakeOf(l lane) <-chan struct{} { return x.wake[l] }
 
@@ -278,11 +271,6 @@ func (x *index) fetch(now time.Time) (*item, time.Duration) {
 	return first, wait
 }
 
-// before is the order of the queue.
-func (it *item) before(o *item) bool {
-	return it.order < o.order || it.order == o.order && it.turn < o.turn
-}
-
 // begin marks a row as running for someone else than the scheduler (a person's decision); false if it is running.
 func (x *index) begin(id ledger.ID) bool {
 	x.mu.Lock()
@@ -371,26 +359,6 @@ func (x *index) witness() {
 	x.witnessed = true
 }
 
-// watchOpening takes note of an attempt in doubt that ended just now. One from before our start is judged by its row alone.
-func (x *index) watchOpening(row *ledger.Row, now time.Time) {
-	w := row.Work
-	if w == nil || w.Opens == 0 {
-		delete(x.openings, row.ID)
-		return
-	}
-	if o, ok := x.openings[row.ID]; x.witnessed && (!ok || o.n != w.N || o.ended != w.Ended.UnixNano()) {
-		x.openings[row.ID] = opening{w.N, w.Ended.UnixNano(), now}
-	}
-}
-
-// openedAt is when the row's attempt in doubt ended before our eyes.
-func (x *index) openedAt(row *ledger.Row) (time.Time, bool) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	o, ok := x.openings[row.ID]
-	return o.at, ok && o.n == row.Work.N && o.ended == row.Work.Ended.UnixNano()
-}
-
 // hurry makes everything that waits to be sent due now: a door opened.
 func (x *index) hurry(now time.Time) {
 	x.mu.Lock()
@@ -417,82 +385,4 @@ func (x *index) candidates(passable func(evidence string) bool) bool {
 		}
 	}
 	return false
-}
-
-// maybes counts maybes and documents parked as unknown by reason, and the oldest of them.
-func (x *index) maybes() (map[string]int, time.Time) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	n := map[string]int{}
-	var oldest time.Time
-	for _, m := range x.doubts {
-		n[m.reason]++
-		if oldest.IsZero() || m.since.Before(oldest) {
-			oldest = m.since
-		}
-	}
-	return n, oldest
-}
-
-// inDoubt counts those that are being settled; what is parked as unknown waits for a person.
-func (x *index) inDoubt() (n int) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	for _, d := range x.doubts {
-		if d.reason == settling {
-			n++
-		}
-	}
-	return n
-}
-
-const settling = "settling" // of a maybe
-
-// doubt is a document whose outcome is not known.
-type doubt struct {
-	reason string
-	since  time.Time
-}
-
-// doubted keeps the documents in doubt apart, so that metrics need no scan.
-func (x *index) doubted(row *ledger.Row) {
-	unknown := row.State == ledger.Parked && row.Reason == ledger.Unknown
-	if row.State != ledger.Maybe && !unknown {
-		delete(x.doubts, row.ID)
-		return
-	}
-	d := doubt{reason: settling, since: row.Updated}
-	if unknown {
-		d.reason = string(ledger.Unknown)
-	}
-	if row.Work != nil && !row.Work.Ended.IsZero() {
-		d.since = row.Work.Ended
-	}
-	x.doubts[row.ID] = d
-}
-
-// queue is a heap of items that know where they are in it.
-type queue struct {
-	items []*item
-	less  func(a, b *item) bool
-}
-
-func (q *queue) add(it *item) {
-	it.in = q
-	heap.Push(q, it)
-}
-
-func (q *queue) Len() int           { return len(q.items) }
-func (q *queue) Less(i, j int) bool { return q.less(q.items[i], q.items[j]) }
-func (q *queue) Swap(i, j int) {
-	q.items[i], q.items[j] = q.items[j], q.items[i]
-	q.items[i].at, q.items[j].at = i, j
-}
-func (q *queue) Push(v any) { it := v.(*item); it.at = len(q.items); q.items = append(q.items, it) }
-func (q *queue) Pop() any {
-	last := len(q.items) - 1
-	it := q.items[last]
-	q.items[last] = nil
-	q.items, it.in = q.items[:last], nil
-	return it
 }

@@ -2,7 +2,6 @@ package verify
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -231,158 +230,9 @@ func (e *Engine) notDone(ctx, work context.Context, t *task, f finding, ans answ
 	return at(row.Due), e.save(ctx, row)
 }
 
-// sendAgain sends a document whose last attempt is proved not to have taken effect, within the budget for such sends. A
-// person's resend is paid for by the person.
-func (e *Engine) sendAgain(ctx, work context.Context, t *task) (turn, error) {
-	row, w := t.row, t.row.Work
-	if tn, ok, err := e.mayResend(ctx, row, e.o.Now()); !ok {
-		return tn, err
-	}
-	budget, attempt := e.o.Budget.Maybes, w.Attempt
-	if !w.ByPerson {
-		if _, ok := budget.Take(e.o.Now()); !ok {
-			return at(e.o.Now().Add(e.turnToSendAgain(w))), e.save(ctx, row)
-		}
-		defer func() {
-			if w.Attempt == attempt {
-				budget.Return()
-			}
-		}()
-	}
-	if torn, err := e.torn(ctx, row); err != nil || torn {
-		return again(), err
-	}
-	tn, err := e.send(ctx, work, t)
-	if err == nil && w.Attempt == attempt && !tn.again && row.State == ledger.Maybe {
-		err = e.save(ctx, row) // the absence: the next visit waits for the door without a look
-	}
-	return tn, err
-}
-
-// turnToSendAgain is how long a document waits for a token to be sent again, 0 when there is one. Those that wait come by as
-// often as tokens do, not all for each. One that was in doubt before leaves the last tokens to those that were not: what
-// shared a request with a document that Flexi chokes on needs just one.
-func (e *Engine) turnToSendAgain(w *ledger.Work) time.Duration {
-	if w.ByPerson || w.Adopt != "" {
-		return 0
-	}
-	wait := e.o.Budget.Maybes.Wait(e.o.Now(), max(w.Opens, 1))
-	return time.Duration(float64(wait) * (1 + e.o.Rand()*float64(e.index.inDoubt())))
-}
-
-// torn: documents that shared the request of our last attempt are there by that request, and ours is not. A request is one
-// transaction, so something is wrong that another send might make worse; a person must see it.
-func (e *Engine) torn(ctx context.Context, row *ledger.Row) (bool, error) {
-	w := row.Work
-	a := lastAttempt(w)
-	if a == nil || a.Group == "" || w.ByPerson {
-		return false, nil
-	}
-	for _, m := range w.Mates {
-		if m.ID == row.ID {
-			continue
-		}
-		found, err := e.foundBy(ctx, m, a.Group, len(w.Mates))
-		if err != nil {
-			return false, err
-		}
-		if found == "" {
-			continue
-		}
-		text := fmt.Sprintf("it was sent in one request, and so in one transaction, with %s, which is in Flexi while this one is not: "+
-			"look for it in Flexi, then confirm or resend", found)
-		e.park(row, ledger.Unknown, ledger.Problem{Text: text, Link: found})
-		if err := e.save(ctx, row); err != nil {
-			return false, err
-		}
-		e.alert(ctx, string(ledger.Unknown), row, text)
-		return true, nil
-	}
-	return false, nil
-}
-
-// foundBy is the address of a document that a request of the group's name made or changed, "" if that is not known, or if
-// not all of its size documents were in it: then it may well have left without ours, whose claim nobody heard of.
-func (e *Engine) foundBy(ctx context.Context, m ledger.Mate, group string, size int) (string, error) {
-	row, err := e.o.Ledger.Get(ctx, m.ID)
-	if errors.Is(err, ledger.ErrNoRow) || errors.Is(err, ledger.ErrNewer) {
-		return "", nil // deleted by hand, or a newer flexid's: it will never tell, and asking on would hold ours up for ever
-	}
-	if err != nil {
-		return "", fmt.Errorf("reading a document of the same request: %w", err)
-	}
-	story, end := ledger.Story{}, ledger.End{}
-	if w := row.Work; w != nil && w.N == m.N {
-		if story = w.Story; w.End != nil {
-			end = *w.End
-		}
-	} else {
-		ev, err := e.o.Ledger.Event(ctx, m.ID, m.N)
-		if errors.Is(err, ledger.ErrNoEvent) {
-			return "", nil
-		}
-		if err != nil {
-			return "", fmt.Errorf("reading an event of the same request: %w", err)
-		}
-		if end = (ledger.End{State: ev.State, Reason: ev.Reason}); ev.Story != nil {
-			story = *ev.Story
-		}
-	}
-	if len(story.Attempts) == 0 {
-		return "", nil
-	}
-	// By hand under the number, or by a later request of its own: that tells nothing of the one they shared.
-	a := story.Attempts[len(story.Attempts)-1]
-	if a.Group != group || a.Size != size || end.State != ledger.Confirmed || end.Reason != "" {
-		return "", nil
-	}
-	return Address{row.Evidence, row.Source, row.Key}.String(), nil
-}
-
 // settledFor is when an absence begins to count: not before the settle time of the attempt is over.
 func (e *Engine) settledFor(row *ledger.Row) time.Time {
 	return later(row.Work.Settle, e.settled(row))
-}
-
-// mayResend asks the fence. For an update, storno or delete the before-image is proof enough; a person's resend needs the
-// absences only.
-func (e *Engine) mayResend(ctx context.Context, row *ledger.Row, now time.Time) (turn, bool, error) {
-	w := row.Work
-	if w.Write != flexi.Create || w.ByPerson {
-		return turn{}, true, nil
-	}
-	f := e.fence.of(row.Evidence)
-	switch {
-	case f == fenceProved:
-		return turn{}, true, nil
-	case f == fenceDisproved:
-		e.park(row, ledger.Unknown, ledger.Problem{Text: "Flexi does not keep our external ids in " + row.Evidence +
-			", so nothing would refuse a second record: look for it in Flexi, then confirm, or resend knowing that"})
-		return again(), false, e.save(ctx, row)
-	case now.Sub(w.FirstTry) > waitMost:
-		e.park(row, ledger.Unknown, ledger.Problem{Text: "for 24 h no record of ours came back from " + row.Evidence +
-			" with its external id, so it is not known whether Flexi would refuse a second record"})
-		return again(), false, e.save(ctx, row)
-	}
-	row.Due = now.Add(e.o.Settings.Looks[len(e.o.Settings.Looks)-1])
-	return again(), false, e.save(ctx, row)
-}
-
-// waitsForFence: everything but the fence is there for a resend. Nothing is asked of the ERP until another document has
-// settled that question; then the absence is seen once more, because it must be young.
-func (e *Engine) waitsForFence(row *ledger.Row, now time.Time) bool {
-	w := row.Work
-	if w.Write != flexi.Create || w.ByPerson || w.Exists || w.Reject != nil || w.Adopt != "" ||
-		w.Absences < enoughAbsences || w.LastAbs.Before(w.Settle) || w.Opens >= e.o.Settings.Sends {
-		return false
-	}
-	if e.fence.of(row.Evidence) != fenceUnknown || now.Sub(w.FirstTry) > waitMost {
-		if row.Due.After(now) {
-			row.Due = now
-		}
-		return false
-	}
-	return now.Before(row.Due)
 }
 
 // lookAtUnknown keeps looking at a document parked as unknown: it may turn up, and then nobody has to do anything.

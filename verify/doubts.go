@@ -1,0 +1,86 @@
+package verify
+
+import (
+	"time"
+
+	"flexid/verify/ledger"
+)
+
+// opening is when an attempt in doubt was seen to end, on our own monotonic clock.
+type opening struct {
+	n     int
+	ended int64 // as the row says, by some replica's wall clock
+	at    time.Time
+}
+
+// watchOpening takes note of an attempt in doubt that ended just now. One from before our start is judged by its row alone.
+func (x *index) watchOpening(row *ledger.Row, now time.Time) {
+	w := row.Work
+	if w == nil || w.Opens == 0 {
+		delete(x.openings, row.ID)
+		return
+	}
+	if o, ok := x.openings[row.ID]; x.witnessed && (!ok || o.n != w.N || o.ended != w.Ended.UnixNano()) {
+		x.openings[row.ID] = opening{w.N, w.Ended.UnixNano(), now}
+	}
+}
+
+// openedAt is when the row's attempt in doubt ended before our eyes.
+func (x *index) openedAt(row *ledger.Row) (time.Time, bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	o, ok := x.openings[row.ID]
+	return o.at, ok && o.n == row.Work.N && o.ended == row.Work.Ended.UnixNano()
+}
+
+// maybes counts maybes and documents parked as unknown by reason, and the oldest of them.
+func (x *index) maybes() (map[string]int, time.Time) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	n := map[string]int{}
+	var oldest time.Time
+	for _, m := range x.doubts {
+		n[m.reason]++
+		if oldest.IsZero() || m.since.Before(oldest) {
+			oldest = m.since
+		}
+	}
+	return n, oldest
+}
+
+// inDoubt counts those that are being settled; what is parked as unknown waits for a person.
+func (x *index) inDoubt() (n int) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, d := range x.doubts {
+		if d.reason == settling {
+			n++
+		}
+	}
+	return n
+}
+
+const settling = "settling" // of a maybe
+
+// doubt is a document whose outcome is not known.
+type doubt struct {
+	reason string
+	since  time.Time
+}
+
+// doubted keeps the documents in doubt apart, so that metrics need no scan.
+func (x *index) doubted(row *ledger.Row) {
+	unknown := row.State == ledger.Parked && row.Reason == ledger.Unknown
+	if row.State != ledger.Maybe && !unknown {
+		delete(x.doubts, row.ID)
+		return
+	}
+	d := doubt{reason: settling, since: row.Updated}
+	if unknown {
+		d.reason = string(ledger.Unknown)
+	}
+	if row.Work != nil && !row.Work.Ended.IsZero() {
+		d.since = row.Work.Ended
+	}
+	x.doubts[row.ID] = d
+}

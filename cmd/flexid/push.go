@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"time"
@@ -121,13 +122,13 @@ func (p *program) pushCheck(ctx context.Context, files []string, fl pushFlags, c
 	case err != nil:
 		return err
 	case faults > 0:
-		p.say("%d faults, %d documents without one; nothing was sent", faults, spool.Len())
+		p.say("%s, %s without one; nothing was sent", many(faults, "fault"), many(spool.Len(), "document"))
 		return cmp.Or(pr.end(), error(&exitError{code: exitFailed}))
 	case spool.Len() == 0:
-		p.say("no documents in %d files", len(files))
+		p.say("no documents in %s", many(len(files), "file"))
 		return &exitError{code: exitNothing}
 	case fl.check:
-		p.say("%d documents in %d files, no faults", spool.Len(), len(files))
+		p.say("%s in %s, no faults", many(spool.Len(), "document"), many(len(files), "file"))
 	}
 	return nil
 }
@@ -179,4 +180,12 @@ func quieter(l config.Log) config.Log {
 		l.Level = zerolog.LevelWarnValue
 	}
 	return l
+}
+
+// many is a number with its thing, one or several.
+func many(n int, thing string) string {
+	if n != 1 {
+		thing += "s"
+	}
+	return fmt.Sprintf("%d %s", n, thing)
 }

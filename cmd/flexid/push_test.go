@@ -228,11 +228,11 @@ func TestPushCheck(t *testing.T) {
 		code int
 		talk []string
 	}{
-		"good":             {[]string{"--check", good}, 0, []string{"2 documents in 1 files, no faults"}},
+		"good":             {[]string{"--check", good}, 0, []string{"2 documents in 1 file, no faults"}},
 		"bad":              {[]string{"--check", bad, good}, 1, []string{bad + ":2: kod", bad + ":3: the body is not JSON", bad + ":4: op", bad + ":5: document: polozkyFaktury[0].id", "4 faults, 3 documents"}},
 		"bad without":      {[]string{bad}, 1, []string{"nothing was sent"}},
 		"no evidence":      {[]string{"--check", bare}, 1, []string{bare + ":1: no evidence"}},
-		"evidence beside":  {[]string{"--check", "--evidence", "faktura-vydana", bare}, 0, []string{"1 documents"}},
+		"evidence beside":  {[]string{"--check", "--evidence", "faktura-vydana", bare}, 0, []string{"1 document in"}},
 		"nothing in it":    {[]string{"--check", empty}, exitNothing, []string{"no documents"}},
 		"no such file":     {[]string{"--check", filepath.Join(dir, "no")}, exitUsage, []string{"no such file"}},
 		"no file":          {[]string{"--check"}, exitUsage, []string{"usage"}},
@@ -295,10 +295,10 @@ func TestPushCheckTakesWhatPeopleHave(t *testing.T) {
 		code int
 		talk []string
 	}{
-		"packed":        {filepath.Join(dir, "good.ndjson.gz"), 0, []string{"2 documents in 1 files, no faults"}},
-		"packed faults": {filepath.Join(dir, "bad.ndjson.gz"), 1, []string{"bad.ndjson.gz:1: the body is not JSON: byte 2: ", "1 faults, 1 documents"}},
+		"packed":        {filepath.Join(dir, "good.ndjson.gz"), 0, []string{"2 documents in 1 file, no faults"}},
+		"packed faults": {filepath.Join(dir, "bad.ndjson.gz"), 1, []string{"bad.ndjson.gz:1: the body is not JSON: byte 2: ", "1 fault, 1 document"}},
 		"packed, cut":   {cut, 1, []string{cut + ":", "the file cannot be read from here on: unexpected EOF"}},
-		"a folder":      {folder, 1, []string{filepath.Join(folder, "b.csv") + " is passed over", gone + ": no such file", "1 faults, 1 documents"}},
+		"a folder":      {folder, 1, []string{filepath.Join(folder, "b.csv") + " is passed over", gone + ": no such file", "1 fault, 1 document"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			code, _, talk := call([]string{"FLEXID_STATE_DIR=" + dir}, "push", "--check", tc.arg)

@@ -183,18 +183,31 @@ func (g *gate) close(st GateStatus, most time.Duration, byRead bool) func() {
 	return func() { g.say("writes stopped", st.fields()...) }
 }
 
-// closeUntil shuts the door for all while the budget of requests is used up. Reads that its reserve still allows do not open
-// it; the first document after the reset does.
-func (g *gate) closeUntil(quota *flexi.QuotaError) func() {
-	st := GateStatus{Reason: "quota", Text: quota.Error(), Remedy: "nothing to do: the documents wait and go on by themselves; " +
-		"a higher budget is FLEXID_FLEXI_DAILY_REQUESTS, if the licence has it"}
-	if d := g.doors[""]; d != nil && d.Reason == st.Reason {
-		d.NextTry = later(d.NextTry, quota.Until)
+// quotaUsedUp shuts the door for all until the budget of requests has been filled again. Reads that its reserve still allows
+// do not open it; the first document after the reset does.
+func (g *gate) quotaUsedUp(quota *flexi.QuotaError) func() {
+	return g.closeUntil(quota.Until, false, GateStatus{Reason: "quota", Text: quota.Error(),
+		Remedy: "nothing to do: the documents wait and go on by themselves; a higher budget is FLEXID_FLEXI_DAILY_REQUESTS, if the licence has it"})
+}
+
+// askedToWait shuts the door for all when Flexi wants no requests for a while (429). The client's own door tells everyone
+// when to come; this one keeps the queue from asking it again and again.
+func (g *gate) askedToWait(shut *flexi.ShutError) func() {
+	if shut.Until.Sub(g.now()) <= g.s.Probe {
 		return nil
 	}
-	said := g.close(st, outageMost, false)
+	return g.closeUntil(shut.Until, true, GateStatus{Reason: "patience", Text: shut.Error(),
+		Remedy: "nothing to do: the documents wait and go on by themselves"})
+}
+
+func (g *gate) closeUntil(until time.Time, byRead bool, st GateStatus) func() {
+	if d := g.doors[""]; d != nil && d.Reason == st.Reason {
+		d.NextTry = later(d.NextTry, until)
+		return nil
+	}
+	said := g.close(st, outageMost, byRead)
 	d := g.doors[""]
-	d.pause, d.NextTry = g.s.Probe, quota.Until
+	d.pause, d.NextTry = g.s.Probe, until
 	return said
 }
 
@@ -247,11 +260,12 @@ func (g *gate) readFailed(evidence string, err error) func() {
 	var cert *flexi.CertError
 	var fe *flexi.Error
 	var quota *flexi.QuotaError
+	var shut *flexi.ShutError
 	switch {
 	case errors.As(err, &quota):
-		return g.closeUntil(quota)
-	case errors.As(err, new(*flexi.ShutError)): // the client's own door: whoever comes is told when to come again
-		return nil
+		return g.quotaUsedUp(quota)
+	case errors.As(err, &shut):
+		return g.askedToWait(shut)
 	case errors.As(err, &cert):
 		return g.close(GateStatus{Reason: "certificate", Text: err.Error(), Remedy: cert.Hint}, outageMost, true)
 	case errors.As(err, &fe) && fe.Status == 401:

@@ -98,12 +98,21 @@ func TestQuotaIsWaitedFor(t *testing.T) {
 // TestRefusalIsWaitedFor: a 429 holds every document back for as long as it asks, and costs none of them a maybe.
 func TestRefusalIsWaitedFor(t *testing.T) {
 	virtual(t, func(b *bench) {
+		h := &hook{}
+		h.under(b)
 		b.start()
 		b.grown()
 		b.fake.Script(flexitest.Fault{Kind: flexitest.TooMany, RetryAfter: "600"})
+		h.gets.Store(0)
 		begun := time.Now()
 		b.many("A", 100)
 		b.pass(9 * time.Minute)
+		if g := b.eng.Status().Gates[0]; g.Open || g.Reason != "patience" || g.NextTry.Sub(begun) < 10*time.Minute {
+			t.Errorf("the status says %+v", g)
+		}
+		if n := h.gets.Load(); n > 100*20 {
+			t.Errorf("%d reads of the ledger for 100 documents that wait", n)
+		}
 		if n := len(b.sizes()); n > 4 { // those that were under way
 			t.Errorf("%d write requests while Flexi asked for patience: %v", n, b.sizes())
 		}

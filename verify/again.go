@@ -23,8 +23,8 @@ func (e *Engine) sendAgain(ctx, work context.Context, t *task) (turn, error) {
 			return at(e.o.Now().Add(e.turnToSendAgain(w))), e.save(ctx, row)
 		}
 		defer func() {
-			if w.Attempt == attempt {
-				budget.Return()
+			if a := lastAttempt(w); w.Attempt == attempt || a.Outcome == flexi.Accepted.String() || a.Outcome == flexi.Rejected.String() {
+				budget.Return() // nothing was sent, or Flexi is well: only sends that fail again use the budget up
 			}
 		}()
 	}

@@ -223,7 +223,7 @@ func (n *night) revive(push bool) {
 func (n *night) finish() {
 	t := n.run.t
 	t.Helper()
-	eventually(t, 35*time.Minute, "a push comes to its end", func() (bool, string) {
+	eventually(t, 20*time.Minute, "a push comes to its end", func() (bool, string) {
 		if n.proc.alive() {
 			if text := n.daemon.held(); text != "" {
 				t.Fatalf("writes wait for a person, though nothing happened that needs one: %s", text)

@@ -48,12 +48,13 @@ type Request struct {
 	Query     string
 	Proto     string
 	Header    http.Header
-	Body      []byte // the first Options.KeepBody bytes
-	Bytes     int    // length of the whole body
-	Docs      []Doc  // of a write
-	Status    int    // 0 = none was sent
-	Fault     string // "" = healthy
-	Committed bool   // may become true after the answer, for a late commit
+	Body      []byte    // the first Options.KeepBody bytes
+	Bytes     int       // length of the whole body
+	Docs      []Doc     // of a write
+	Status    int       // 0 = none was sent
+	Fault     string    // "" = healthy
+	Committed bool      // may become true after the answer, for a late commit
+	Effective time.Time // when it was committed; zero while it is not
 }
 
 // Has says whether the request names the document.

@@ -112,7 +112,7 @@ func (x *exchange) finish(t *tx, commit bool) {
 	}
 	t.commit()
 	if x.entry != nil {
-		x.entry.Committed = true
+		x.entry.Committed, x.entry.Effective = true, x.s.now()
 	}
 }
 

@@ -128,14 +128,6 @@ func (w written) version() int {
 	return n
 }
 
-// effective is when it took effect.
-func (w written) effective(p pace) time.Time {
-	if strings.HasPrefix(w.Fault, "late commit") {
-		return w.Time.Add(p.lateness(w.Docs[0].ID()))
-	}
-	return w.Time
-}
-
 // writes is every write by document.
 func writes(t *testing.T, erp *flexitest.Server) map[string][]written {
 	t.Helper()

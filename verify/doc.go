@@ -34,7 +34,8 @@
 //	index    which rows are due, by lane and in the order in which they came; who waits behind a closed door
 //	looker   packs looks of one evidence into one request, with its control
 //	packer   which waiting documents share a request, and how many may
-//	gate     stops writes during an outage or a refusal that is ours, lets one document try (trial.go), then a few, then more
+//	gate     stops writes during an outage or a refusal that is ours, lets one document try (trial.go), then a few, then more;
+//	         a place among the writes goes to the event that came first (place.go)
 //	fence    which evidences keep our external ids, as seen since start
 //	books    metadata and references, kept for a while
 package verify

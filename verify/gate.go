@@ -26,7 +26,8 @@ type gate struct {
 	holds    map[hold]GateStatus
 	limit    float64
 	flying   int
-	freed    chan struct{} // closed and renewed when a write ends or a door opens
+	line     []*entry      // who waits for a place, in the order of their events
+	freed    chan struct{} // closed and renewed when those in line have to look again
 	bad      int           // maybes in a row, of documents without an earlier one
 	reads    int           // failed reads in a row
 	accepted map[string]int
@@ -89,8 +90,7 @@ func (g *gate) leave(p *pass, res *flexi.Result, sullied bool) {
 	if res != nil {
 		said = g.learn(p, res, sullied)
 	}
-	close(g.freed)
-	g.freed = make(chan struct{})
+	g.wake()
 	g.mu.Unlock()
 	if said != nil {
 		said()

@@ -19,7 +19,7 @@ func (e *Engine) send(ctx, work context.Context, t *task) (turn, error) {
 		e.park(row, ledger.Unreadable, ledger.Problem{Text: err.Error()})
 		return again(), e.save(ctx, row)
 	}
-	who := entry{evidence: row.Evidence, sullied: w.Opens > 0, trial: t.trial, taken: p.taken}
+	who := &entry{parcel: p, sullied: w.Opens > 0, trial: t.trial}
 	e.packs.offer(p) // from here on the row belongs to whoever takes the parcel, until it comes back
 	for {
 		place, until, ok := e.gate.enter(ctx, who)

@@ -1,0 +1,106 @@
+package verify
+
+import (
+	"context"
+	"slices"
+	"time"
+)
+
+// pass is the right to send one group of documents.
+type pass struct {
+	evidence string
+	canary   *door
+}
+
+// entry is who asks for a pass.
+type entry struct {
+	*parcel
+	sullied bool // it had a bad outcome of its own
+	trial   bool // it was fetched to try a closed door
+}
+
+// enter waits for a free place among the writes. The one whose event came first gets it, not the one that stands there
+// longest: who waited until it had to be looked at again would begin anew each time. ok is false when a door is closed: ask
+// again at the time given. A nil pass with ok means that somebody took the document along. Through a closed door goes one
+// that was fetched to try it, or, where no such one waits, one that had a bad outcome of its own.
+func (g *gate) enter(ctx context.Context, x *entry) (p *pass, at time.Time, ok bool) {
+	defer g.leaveLine(x)
+	for {
+		clean := x.sullied && g.waiting(g.passable)
+		p, at, freed := g.turn(x, clean)
+		if freed == nil {
+			return p, at, p != nil
+		}
+		select {
+		case <-freed:
+		case <-x.taken:
+			return nil, time.Time{}, true
+		case <-ctx.Done():
+			return nil, time.Time{}, false
+		}
+	}
+}
+
+// turn gives a pass, or the time to ask again, or, while neither can be said, what to wait for.
+func (g *gate) turn(x *entry, clean bool) (p *pass, at time.Time, freed <-chan struct{}) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.standInLine(x)
+	evidence := x.write.Evidence
+	d, held := g.shut(evidence), g.held(evidence)
+	switch {
+	case held || d != nil && !g.mayTry(d, x.trial, x.sullied, clean):
+		return nil, g.askAgain(x, d, held), nil
+	case g.line[0] == x && g.room(d):
+		if d != nil {
+			d.canary = true
+		}
+		g.flying++
+		return &pass{evidence, d}, time.Time{}, nil
+	}
+	return nil, time.Time{}, g.freed
+}
+
+// room says whether one more write may go, through door d if that is not nil. What tries the door of everything is the only
+// write there is.
+func (g *gate) room(d *door) bool {
+	if d != nil && d.Evidence == "" {
+		return g.flying == 0
+	}
+	return g.flying < int(g.limit)
+}
+
+// askAgain is when somebody who was turned away may come again.
+func (g *gate) askAgain(x *entry, d *door, held bool) time.Time {
+	switch {
+	case !x.sullied: // the index keeps it until the door opens
+		return g.now()
+	case held:
+		return g.now().Add(time.Minute)
+	}
+	return later(d.NextTry, g.now().Add(g.s.Probe/4))
+}
+
+// standInLine does nothing for one that stands there already.
+func (g *gate) standInLine(x *entry) {
+	at, there := slices.BinarySearchFunc(g.line, x, func(y, x *entry) int { return y.compare(x.parcel) })
+	if !there {
+		g.line = slices.Insert(g.line, at, x)
+	}
+}
+
+// leaveLine lets the next one look whether its turn has come.
+func (g *gate) leaveLine(x *entry) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.line = slices.DeleteFunc(g.line, func(y *entry) bool { return y == x })
+	if len(g.line) > 0 && g.flying < int(g.limit) {
+		g.wake()
+	}
+}
+
+// wake has everyone who stands in line look again.
+func (g *gate) wake() {
+	close(g.freed)
+	g.freed = make(chan struct{})
+}

@@ -180,6 +180,7 @@ func (g *gate) close(st GateStatus, most time.Duration, byRead bool) func() {
 	d.NextTry = g.now().Add(d.pause)
 	g.doors[st.Evidence] = d
 	g.bad = 0
+	g.wake()
 	return func() { g.say("writes stopped", st.fields()...) }
 }
 
@@ -227,6 +228,7 @@ func (g *gate) open(evidence string) func() {
 	for _, rest := range g.doors { // what is still shut may be tried at once
 		rest.NextTry = g.now()
 	}
+	g.wake()
 	return func() {
 		g.say("writes go on", d.fields()...)
 		g.opened()

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"flexid/flexi"
+	"flexid/verify/ledger"
 )
 
 // A write of several documents is kept below what boxes in front of an ERP usually let through (1 MiB), and whoever gets a
@@ -21,6 +22,7 @@ const (
 // parcel is one document that is ready to be sent and waits for a place, its own or one in somebody's request.
 type parcel struct {
 	t     *task
+	id    ledger.ID   // of its row, which whoever took it along rewrites while others compare it
 	write flexi.Write // of this document alone
 	bytes int
 	alone bool
@@ -72,7 +74,7 @@ func (k *packer) offer(p *parcel) {
 // compare is the order in which the events came.
 func (p *parcel) compare(o *parcel) int {
 	a, b := p.t.ev, o.t.ev
-	return cmp.Or(a.Received.Compare(b.Received), cmp.Compare(a.Stream.Seq, b.Stream.Seq), cmp.Compare(p.t.row.ID, o.t.row.ID))
+	return cmp.Or(a.Received.Compare(b.Received), cmp.Compare(a.Stream.Seq, b.Stream.Seq), cmp.Compare(p.id, o.id))
 }
 
 // room reports whether company could still come along.

@@ -21,8 +21,8 @@ type entry struct {
 
 // enter waits for a free place among the writes. The one whose event came first gets it, not the one that stands there
 // longest: who waited until it had to be looked at again would begin anew each time. ok is false when a door is closed: ask
-// again at the time given. A nil pass with ok means that somebody took the document along. Through a closed door goes one
-// that was fetched to try it, or, where no such one waits, one that had a bad outcome of its own.
+// again at the time given. A nil pass with ok means that somebody took the document along. Through a closed door goes one that was fetched to try it, before all others, or, where
+// no such one waits, one that had a bad outcome of its own.
 func (g *gate) enter(ctx context.Context, x *entry) (p *pass, at time.Time, ok bool) {
 	defer g.leaveLine(x)
 	for {
@@ -51,7 +51,7 @@ func (g *gate) turn(x *entry, clean bool) (p *pass, at time.Time, freed <-chan s
 	switch {
 	case held || d != nil && !g.mayTry(d, x.trial, x.sullied, clean):
 		return nil, g.askAgain(x, d, held), nil
-	case g.line[0] == x && g.room(d):
+	case g.first() == x && g.room(d):
 		if d != nil {
 			d.canary = true
 		}
@@ -59,6 +59,26 @@ func (g *gate) turn(x *entry, clean bool) (p *pass, at time.Time, freed <-chan s
 		return &pass{evidence, d}, time.Time{}, nil
 	}
 	return nil, time.Time{}, g.freed
+}
+
+// first is whose turn it is. One that tries a closed door does not wait for older events: what stands behind the door may
+// be older still, and would wait until all that was let go is written. Its answer hangs on the doors, so whatever moves one
+// has to wake the line.
+func (g *gate) first() *entry {
+	for _, x := range g.line {
+		if d := g.triedBy(x); d != nil && !d.canary {
+			return x
+		}
+	}
+	return g.line[0]
+}
+
+// triedBy is the closed door that an entry was fetched to try; nil if it was not, or if nothing is closed any more.
+func (g *gate) triedBy(x *entry) *door {
+	if !x.trial {
+		return nil
+	}
+	return g.shut(x.write.Evidence)
 }
 
 // room says whether one more write may go, through door d if that is not nil. What tries the door of everything is the only

@@ -96,3 +96,35 @@ func TestDoorOfOneEvidenceAmongOthers(t *testing.T) {
 		}
 	})
 }
+
+// TestDoorIsTriedBeforeOlderEvents: what tries a closed door does not wait for a backlog that is older. The oldest event of
+// all stands behind that door, has tried it already, and would wait for the whole of the backlog too.
+func TestDoorIsTriedBeforeOlderEvents(t *testing.T) {
+	virtual(t, func(b *bench) {
+		b.set.Pack = 1
+		b.start()
+		b.grown()
+		partner := func(i int) {
+			key := fmt.Sprint("P", i)
+			b.push(flexi.Create, key, doc{"@evidence": "adresar", "kod": key, "nazev": "Firma " + key})
+		}
+		refused := func(r flexitest.Request) bool { return r.Docs[0].Evidence == "adresar" }
+		b.fake.OnWrite(0, refused, flexitest.Fault{Kind: flexitest.ServerError, Status: 403})
+		partner(0)
+		b.pass(3 * time.Second)
+		b.fake.SetDown(true)
+		b.many("A", 100)
+		for i := range 60 {
+			partner(1 + i)
+		}
+		b.pass(time.Minute) // all of them wait behind the door of everything
+		b.fake.NoFaults()
+		b.fake.OnWrite(0, func(r flexitest.Request) bool { return !refused(r) }, flexitest.Fault{Kind: flexitest.ResponseDelay, Delay: 8 * time.Second})
+		b.fake.SetDown(false)
+		before := b.writes()
+		b.until(20*time.Minute, "the oldest is confirmed", func() bool { return b.rowOf("adresar", "P0").State == ledger.Confirmed })
+		if n := slices.Index(b.evidences()[before:], "adresar"); n > 10 {
+			t.Errorf("%d writes went before the door of adresar was tried", n)
+		}
+	})
+}

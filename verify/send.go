@@ -54,7 +54,7 @@ func (e *Engine) parcel(t *task) (*parcel, error) {
 	}
 	w := t.row.Work
 	return &parcel{
-		t: t, write: write, bytes: len(prepared.Body()), most: w.Most,
+		t: t, id: t.row.ID, write: write, bytes: len(prepared.Body()), most: w.Most,
 		alone: w.Alone || w.Opens > 0 || write.Op == flexi.Attach,
 		taken: make(chan struct{}), came: make(chan shipped, 1),
 	}, nil

@@ -1,6 +1,9 @@
 package verify
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // held says whether a person has to open before an evidence is written to.
 func (g *gate) held(evidence string) bool {
@@ -33,7 +36,8 @@ func (g *gate) trial(evidence string) (may, fromEnd bool, next time.Time) {
 			continue
 		}
 		due := later(d.NextTry, d.fetched.Add(g.s.Probe/4))
-		if d.canary || name == "" && g.flying > 0 { // it may hang for as long as a write may take
+		inLine := slices.ContainsFunc(g.line, func(x *entry) bool { return g.triedBy(x) == d })
+		if d.canary || inLine || name == "" && g.flying > 0 { // it may hang for as long as a write may take
 			due = later(due, g.now().Add(g.s.Probe))
 		}
 		may, fromEnd, next = may && !g.now().Before(due), fromEnd || d.fromEnd, later(next, due)

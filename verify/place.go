@@ -15,16 +15,24 @@ type pass struct {
 // entry is who asks for a pass.
 type entry struct {
 	*parcel
-	sullied bool // it had a bad outcome of its own
-	trial   bool // it was fetched to try a closed door
+	sullied bool      // it had a bad outcome of its own
+	trial   bool      // it was fetched to try a closed door
+	again   time.Time // when it has to be looked at again, zero = never
 }
 
 // enter waits for a free place among the writes. The one whose event came first gets it, not the one that stands there
 // longest: who waited until it had to be looked at again would begin anew each time. ok is false when a door is closed: ask
-// again at the time given. A nil pass with ok means that somebody took the document along. Through a closed door goes one that was fetched to try it, before all others, or, where
+// again at the time given; without a time it has to be looked at again, or the process stops. A nil pass with ok means that
+// somebody took the document along. Through a closed door goes one that was fetched to try it, before all others, or, where
 // no such one waits, one that had a bad outcome of its own.
 func (g *gate) enter(ctx context.Context, x *entry) (p *pass, at time.Time, ok bool) {
 	defer g.leaveLine(x)
+	var again <-chan time.Time
+	if !x.again.IsZero() {
+		t := time.NewTimer(x.again.Sub(g.now()))
+		defer t.Stop()
+		again = t.C
+	}
 	for {
 		clean := x.sullied && g.waiting(g.passable)
 		p, at, freed := g.turn(x, clean)
@@ -35,6 +43,8 @@ func (g *gate) enter(ctx context.Context, x *entry) (p *pass, at time.Time, ok b
 		case <-freed:
 		case <-x.taken:
 			return nil, time.Time{}, true
+		case <-again:
+			return nil, time.Time{}, false
 		case <-ctx.Done():
 			return nil, time.Time{}, false
 		}

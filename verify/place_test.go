@@ -128,3 +128,33 @@ func TestDoorIsTriedBeforeOlderEvents(t *testing.T) {
 		}
 	})
 }
+
+// TestWaitingKeepsItsTurn: a document that waits for so long that it has to be looked at again goes before those that come
+// later, also where an answer takes longer than what was seen may be built upon.
+func TestWaitingKeepsItsTurn(t *testing.T) {
+	for _, c := range []struct{ places, seconds int }{{1, 20}, {1, 70}, {4, 100}} {
+		t.Run(fmt.Sprintf("%d places, answers after %d s", c.places, c.seconds), func(t *testing.T) {
+			virtual(t, func(b *bench) {
+				b.set.Concurrency, b.set.Pack = c.places, 1
+				b.start()
+				b.grown()
+				answer := time.Duration(c.seconds) * time.Second
+				b.fake.OnWrite(0, func(flexitest.Request) bool { return true }, flexitest.Fault{Kind: flexitest.ResponseDelay, Delay: answer})
+				const ahead = 6
+				b.many("A", ahead)
+				b.pass(answer / time.Duration(2*c.places))
+				for i := range 2 * ahead { // as many as are sent
+					b.many(fmt.Sprint("N", i, "-"), 1)
+					b.pass(answer / time.Duration(c.places))
+				}
+				keys := b.order()
+				for i := range ahead {
+					key := fmt.Sprint("A", i)
+					if at := slices.Index(keys, key); at < 0 || at >= ahead+c.places {
+						t.Errorf("%s is not among the first to be sent: %v", key, keys)
+					}
+				}
+			})
+		})
+	}
+}

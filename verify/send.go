@@ -19,7 +19,7 @@ func (e *Engine) send(ctx, work context.Context, t *task) (turn, error) {
 		e.park(row, ledger.Unreadable, ledger.Problem{Text: err.Error()})
 		return again(), e.save(ctx, row)
 	}
-	who := &entry{parcel: p, sullied: w.Opens > 0, trial: t.trial}
+	who := &entry{parcel: p, sullied: w.Opens > 0, trial: t.trial, again: e.lookAgainAt(w)}
 	e.packs.offer(p) // from here on the row belongs to whoever takes the parcel, until it comes back
 	for {
 		place, until, ok := e.gate.enter(ctx, who)
@@ -33,6 +33,8 @@ func (e *Engine) send(ctx, work context.Context, t *task) (turn, error) {
 			if place != nil {
 				e.gate.leave(place, nil, false)
 			}
+		case !ok && until.IsZero():
+			return again(), nil
 		case !ok:
 			return at(later(until, e.o.Now())), nil
 		default:
@@ -252,6 +254,17 @@ func (e *Engine) received(work context.Context, t *task, s shipped) (turn, error
 func (e *Engine) tooOld(w *ledger.Work) bool {
 	seen := e.seenAt(w)
 	return !seen.IsZero() && e.o.Now().Sub(seen) > e.o.Settings.Fresh
+}
+
+// lookAgainAt is when a document that waits for a place is looked at again: before what was seen is too old, since one that is
+// found to be so when its turn has come loses the place to whoever came a moment ago. Not at once where the look itself took
+// long; zero where none is needed.
+func (e *Engine) lookAgainAt(w *ledger.Work) time.Time {
+	seen, fresh := e.seenAt(w), e.o.Settings.Fresh
+	if seen.IsZero() {
+		return time.Time{}
+	}
+	return later(seen.Add(fresh*3/4), e.o.Now().Add(fresh/4))
 }
 
 // seenAt is when the record, or its absence, was last seen for the current event; zero where no look is needed.

@@ -106,8 +106,8 @@ func (g *gate) learn(p *pass, res *flexi.Result, sullied bool) func() {
 		}
 		g.bad, g.reads = 0, 0
 		g.limit = min(g.limit+1/g.limit, float64(g.s.Concurrency))
-		if p.canary != nil {
-			return g.open(p.canary.Evidence)
+		if d := p.canary; d != nil && g.doors[d.Evidence] == d { // what was shut anew meanwhile is another door
+			return g.open(d.Evidence)
 		}
 	case flexi.Maybe:
 		g.limit = max(1, g.limit/2)
@@ -224,7 +224,9 @@ func (g *gate) open(evidence string) func() {
 		return nil
 	}
 	delete(g.doors, evidence)
-	g.bad, g.reads, g.limit = 0, 0, 1
+	if g.bad, g.reads = 0, 0; evidence == "" { // writes of other evidences went on and know what Flexi can take
+		g.limit = 1
+	}
 	for _, rest := range g.doors { // what is still shut may be tried at once
 		rest.NextTry = g.now()
 	}
@@ -238,20 +240,20 @@ func (g *gate) open(evidence string) func() {
 // read tells the gate how a read ended: some errors of reads would only be met again by a write.
 func (g *gate) read(evidence string, err error) {
 	g.mu.Lock()
-	var said func()
+	var said []func()
 	if err == nil {
 		g.reads = 0
-		for name, d := range g.doors {
-			if d.byRead && (name == "" || name == evidence) {
-				said = g.open(name)
+		for _, name := range []string{"", evidence} {
+			if d := g.doors[name]; d != nil && d.byRead {
+				said = append(said, g.open(name))
 			}
 		}
-	} else {
-		said = g.readFailed(evidence, err)
+	} else if f := g.readFailed(evidence, err); f != nil {
+		said = append(said, f)
 	}
 	g.mu.Unlock()
-	if said != nil {
-		said()
+	for _, say := range said {
+		say()
 	}
 }
 

@@ -113,3 +113,37 @@ func nobodySleeps(t *testing.T, g *gate, seed uint64) {
 		t.Fatalf("seed %d: %d stand in line beside %d writes, %d are allowed", seed, len(g.line), g.flying, int(g.limit))
 	}
 }
+
+// TestWhatAnOpenedDoorTells: about Flexi as a whole only the door of everything tells something, and an answer to a
+// document tells nothing about a door that was shut after it had left.
+func TestWhatAnOpenedDoorTells(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := Settings{Concurrency: 4}
+		s.defaults()
+		g := newGate(s, time.Now, func() float64 { return 0.5 }, func(string, ...[2]string) {})
+		g.limit = 4
+		g.read("a", &flexi.Error{Status: 403})
+		g.read("a", nil)
+		if g.isShut("a") || g.limit != 4 {
+			t.Errorf("shut %v, at most %v writes; want open and 4", g.isShut("a"), g.limit)
+		}
+
+		licence := &flexi.Error{Status: 402}
+		g.read("", licence)
+		time.Sleep(time.Minute)
+		x := &entry{parcel: &parcel{id: "row", t: &task{ev: &ledger.Event{}, row: &ledger.Row{}}, write: flexi.Write{Evidence: "a"}}, trial: true}
+		p, _, _ := g.enter(t.Context(), x)
+		if p == nil || p.canary == nil {
+			t.Fatal("a fetched document may not try the door")
+		}
+		g.read("", nil)
+		if g.isShut("a") || g.limit != 1 {
+			t.Errorf("shut %v, at most %v writes; want open and 1", g.isShut("a"), g.limit)
+		}
+		g.read("", licence)
+		g.leave(p, &flexi.Result{Outcome: flexi.Accepted}, false)
+		if !g.isShut("a") {
+			t.Error("a door that was shut anew was opened by what had left before")
+		}
+	})
+}

@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"testing"
 	"time"
+
+	"flexid/flexi/flexitest"
 )
 
 // size is how many documents a run has.
@@ -34,15 +36,24 @@ func TestFaults(t *testing.T) {
 // TestFaultsPacked: documents share requests and so each other's faults.
 func TestFaultsPacked(t *testing.T) {
 	t.Parallel()
-	r := newRun(t, "P", often(200, 60), 1, nil)
+	r := newPackedRun(t, "P", often(200, 60), 1, nil)
 	r.publish()
 	r.finish(15 * time.Minute)
+	r.packed()
 }
 
 func TestFaultsWithKilledDaemon(t *testing.T) {
 	t.Parallel()
 	r := newRun(t, "B", size(), 1, patient())
 	r.disturbed(often(20, 4), 0)
+}
+
+// TestFaultsPackedWithKilledDaemon: a kill leaves whole requests in doubt, and each of their documents is judged for itself.
+func TestFaultsPackedWithKilledDaemon(t *testing.T) {
+	t.Parallel()
+	r := newPackedRun(t, "Q", often(500, 60), 1, map[string]string{"FLEXID_VERIFY_SENDS": "10"})
+	r.disturbed(often(20, 4), 0)
+	r.packed()
 }
 
 func TestFaultsWithKilledNATS(t *testing.T) {
@@ -63,6 +74,41 @@ func TestFaultsWithTwoDaemons(t *testing.T) {
 	r := newRun(t, "C", size(), 2, alone())
 	r.publish()
 	r.finish(15 * time.Minute)
+}
+
+func TestFaultsPackedWithTwoDaemons(t *testing.T) {
+	t.Parallel()
+	r := newPackedRun(t, "D", often(500, 60), 2, nil)
+	r.publish()
+	r.finish(15 * time.Minute)
+	r.packed()
+}
+
+// newPackedRun is a run whose Flexi takes its time, as real ones do: documents come faster and wait for company.
+func newPackedRun(t *testing.T, prefix string, documents, daemons int, more map[string]string) *run {
+	t.Helper()
+	r := newRun(t, prefix, documents, daemons, more)
+	r.erp.Slow(200 * time.Millisecond)
+	return r
+}
+
+// packed fails a run that proves nothing about shared requests because there were hardly any.
+func (r *run) packed() {
+	r.t.Helper()
+	var requests, shared, most int
+	for _, q := range r.erp.Requests() {
+		if q.Kind != flexitest.Write {
+			continue
+		}
+		if requests++; len(q.Docs) > 1 {
+			shared++
+		}
+		most = max(most, len(q.Docs))
+	}
+	r.t.Logf("%d write requests, %d of them shared, the largest by %d documents", requests, shared, most)
+	if shared < len(r.script.documents)/20 {
+		r.t.Errorf("only %d of %d write requests were shared", shared, requests)
+	}
 }
 
 // alone lets each document go in a request of its own, so that it meets its own fault and no other. Two in five have one

@@ -21,9 +21,9 @@ type Config struct {
 
 	// StateDir is absolute; it may not exist yet.
 	StateDir      string        `env:"STATE_DIR" doc:"where the embedded NATS server, the lock and the tokens are kept" shown:"systemd's STATE_DIRECTORY, else the user's state directory" allowed:"a directory" example:"/var/lib/flexid"`
-	OperatorsFile string        `env:"OPERATORS_FILE" doc:"who may work on the operator page" shown:"nobody but the administrator's token" allowed:"a file, written by flexid operator add" example:"/etc/flexid/operators.json"`
+	OperatorsFile string        `env:"OPERATORS_FILE" doc:"who may work on the operator page; no effect in this version" shown:"nobody but the administrator's token" allowed:"a file" example:"/etc/flexid/operators.json"`
 	TZ            string        `env:"TZ" doc:"time zone of the schedule, the quota day and dates in reports" shown:"the system's, else Europe/Prague" allowed:"a name of the time zone database" example:"Europe/Prague"`
-	KeepBodies    time.Duration `env:"KEEP_BODIES" envDefault:"400d" doc:"how long bodies and wire details of finished documents are kept" allowed:"a duration, d is a day" example:"400d" min:"2d"`
+	KeepBodies    time.Duration `env:"KEEP_BODIES" envDefault:"400d" doc:"how long bodies and wire details of finished documents are kept; no effect in this version" allowed:"a duration, d is a day" example:"400d" min:"2d"`
 	DrainTimeout  time.Duration `env:"DRAIN_TIMEOUT" envDefault:"30s" doc:"how long a stop may take" allowed:"a duration" example:"30s" min:"1s" max:"1h"`
 
 	// Location is TZ, or what stands in for it.
@@ -70,10 +70,10 @@ func (n NATS) Embedded() bool { return n.URL == "" }
 
 // HTTP is the operator page, the API, metrics and health.
 type HTTP struct {
-	Addr           string   `env:"ADDR" envDefault:"127.0.0.1:8480" doc:"where page, API, metrics and health are served" allowed:"host:port" example:"127.0.0.1:8480"`
-	Hosts          List     `env:"HOSTS" doc:"host names under which the page is asked for, besides localhost and the address itself" allowed:"names separated by commas" example:"flexid.example.com"`
+	Addr           string   `env:"ADDR" envDefault:"127.0.0.1:8480" doc:"where API, metrics and health are served" allowed:"host:port" example:"127.0.0.1:8480"`
+	Hosts          List     `env:"HOSTS" doc:"host names under which the API is asked for, besides localhost and the address itself" allowed:"names separated by commas" example:"flexid.example.com"`
 	TrustedProxies Networks `env:"TRUSTED_PROXIES" doc:"proxies whose headers are believed" shown:"none" allowed:"addresses or networks separated by commas" example:"10.0.0.0/8,192.0.2.1"`
-	UserHeader     string   `env:"USER_HEADER" doc:"header in which a trusted proxy names the person" shown:"none" allowed:"a header name; needs FLEXID_HTTP_TRUSTED_PROXIES" example:"X-Forwarded-User"`
+	UserHeader     string   `env:"USER_HEADER" doc:"header in which a trusted proxy names the person; no effect in this version" shown:"none" allowed:"a header name; needs FLEXID_HTTP_TRUSTED_PROXIES" example:"X-Forwarded-User"`
 }
 
 // API is where the commands find the daemon.
@@ -117,8 +117,8 @@ type Verify struct {
 
 // Batch is the nightly folder.
 type Batch struct {
-	Dir      string `env:"DIR" doc:"folder whose files are pushed" shown:"off" allowed:"a directory" example:"/srv/flexid/in"`
-	Schedule *Clock `env:"SCHEDULE" doc:"when, each day" shown:"off" allowed:"a time of day" example:"02:30"`
+	Dir      string `env:"DIR" doc:"folder whose files are pushed; no effect in this version" shown:"off" allowed:"a directory" example:"/srv/flexid/in"`
+	Schedule *Clock `env:"SCHEDULE" doc:"when, each day; no effect in this version" shown:"off" allowed:"a time of day" example:"02:30"`
 }
 
 // Log is what the daemon writes to standard error.

@@ -217,7 +217,7 @@ func TestExitCodes(t *testing.T) {
 		"half a list":              {broken.env(), []string{"docs", "list"}, 1, "broke off"},
 		"not a daemon":             {stranger.env(), []string{"docs", "list"}, 1, "is this flexid?"},
 		"no daemon":                {[]string{"FLEXID_API_URL=" + gone.URL, "FLEXID_API_TOKEN=" + testToken}, []string{"docs", "list"}, 1, "is `flexid serve` running?"},
-		"no daemon's health":       {[]string{"FLEXID_API_URL=" + gone.URL}, []string{"healthcheck"}, 1, "no daemon answers"},
+		"no daemon's health":       {[]string{"FLEXID_API_URL=" + gone.URL}, []string{"healthcheck"}, 1, "is `flexid serve` running?"},
 		"no token":                 {[]string{"FLEXID_STATE_DIR=" + t.TempDir()}, []string{"docs", "list"}, 1, "is `flexid serve` running"},
 		"wrong token":              {[]string{"FLEXID_API_URL=" + good.URL, "FLEXID_API_TOKEN=" + strings.ToUpper(testToken)}, []string{"docs", "list"}, 1, "FLEXID_API_TOKEN"},
 		"bad settings, client":     {[]string{"FLEXID_API_URL=nonsense"}, []string{"docs", "list"}, 78, "FLEXID_API_URL"},

@@ -104,11 +104,7 @@ func (c *client) do(ctx context.Context, method, path string, body any) (*http.R
 	req.Header.Set("Accept", "application/x-ndjson, application/json")
 	resp, err := c.http.Do(req)
 	if err != nil {
-		var ue *url.Error
-		if errors.As(err, &ue) {
-			err = ue.Err
-		}
-		return nil, fmt.Errorf("no daemon answers at %s: is `flexid serve` running? (FLEXID_API_URL says where to ask): %w", c.base, err)
+		return nil, c.unreachable(err)
 	}
 	if resp.StatusCode/100 == 2 {
 		return resp, nil
@@ -180,6 +176,15 @@ func lines[T any](resp *http.Response, each func(T)) error {
 	}
 }
 
+// unreachable leaves out the url.Error: the address stands in the sentence already.
+func (c *client) unreachable(err error) error {
+	var ue *url.Error
+	if errors.As(err, &ue) {
+		err = ue.Err
+	}
+	return fmt.Errorf("no daemon answers at %s: is `flexid serve` running? (FLEXID_API_URL says where to ask): %w", c.base, err)
+}
+
 // health asks a path that needs no token; its plain text is the reason.
 func (c *client) health(ctx context.Context, path string) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base+path, nil)
@@ -188,7 +193,7 @@ func (c *client) health(ctx context.Context, path string) error {
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {
-		return fmt.Errorf("no daemon answers at %s: %w", c.base, err)
+		return c.unreachable(err)
 	}
 	defer resp.Body.Close()
 	text, _ := io.ReadAll(io.LimitReader(resp.Body, 4<<10))

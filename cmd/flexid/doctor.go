@@ -78,7 +78,7 @@ func (p *program) doctor() *cobra.Command {
 			return err
 		}
 		if d.failed > 0 {
-			return fmt.Errorf("%d checks failed", d.failed)
+			return fmt.Errorf("%s failed", many(d.failed, "check"))
 		}
 		return nil
 	}

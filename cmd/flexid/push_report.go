@@ -45,7 +45,7 @@ func summary(counts push.Counts, total int) string {
 			parts = append(parts, fmt.Sprintf("%d %s", n, push.Outcome(o)))
 		}
 	}
-	return fmt.Sprintf("%d documents: %s", total, strings.Join(parts, ", "))
+	return fmt.Sprintf("%s: %s", many(total, "document"), strings.Join(parts, ", "))
 }
 
 func (p *program) pushTable(run string, fl pushFlags, spool *push.Spool, counts push.Counts) error {

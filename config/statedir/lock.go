@@ -38,11 +38,11 @@ type Lock struct{ file *os.File }
 // Acquire makes the directory if it is missing (0700) and takes its lock without waiting. A *HeldError says who has it.
 func Acquire(dir string) (*Lock, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("making the state directory: %w", err)
+		return nil, fmt.Errorf("making the state directory (set FLEXID_STATE_DIR to one that this user may write): %w", err)
 	}
 	file, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("opening the lock of the state directory: %w", err)
+		return nil, fmt.Errorf("opening the lock of the state directory (set FLEXID_STATE_DIR to one that this user may write): %w", err)
 	}
 	if err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		defer file.Close()

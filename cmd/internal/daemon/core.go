@@ -226,7 +226,7 @@ func (c *core) watchCompany(ctx context.Context) {
 			pause = companySoon
 			if err.Error() != said && ctx.Err() == nil {
 				said = err.Error()
-				c.d.log.Warn().Err(err).Msg("the company in Flexi is not checked yet; intake goes on, nothing is written")
+				c.d.log.Warn().Err(err).Msg("the company in Flexi is not checked yet; intake goes on, nothing is written: `flexid doctor` says what to do")
 			}
 		} else {
 			if said != "" {

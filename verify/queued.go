@@ -134,7 +134,7 @@ func (e *Engine) endedAtOnce(t *task) bool {
 	case (ev.Op == flexi.Create || ev.Op == flexi.Upsert) && row.Last != nil && row.Last.Digest == ev.Digest && !row.Work.Pass:
 		e.end(row, ledger.Confirmed, ledger.Repeated)
 	case ev.Op == flexi.Create && row.Last != nil && !row.Work.Pass:
-		e.park(row, ledger.Conflict, ledger.Problem{Text: "this document was created before with other content: send the change as an update or upsert"})
+		e.park(row, ledger.Conflict, ledger.Problem{Text: "this document was created before with other content: `flexid maybe confirm` keeps Flexi's, `flexid maybe resend` puts this one; send changes as update or upsert"})
 	default:
 		if row.Last != nil && (ev.Op == flexi.Upsert || ev.Op == flexi.Create) {
 			t.op = flexi.Update

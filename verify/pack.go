@@ -77,12 +77,17 @@ func (p *parcel) compare(o *parcel) int {
 	return cmp.Or(a.Received.Compare(b.Received), cmp.Compare(a.Stream.Seq, b.Stream.Seq), cmp.Compare(p.id, o.id))
 }
 
-// room reports whether company could still come along.
+// room reports whether company could still come along with the first of p's queue, whom its place carries. p itself may have
+// to go alone, and must not send others off before theirs has come.
 func (k *packer) room(p *parcel) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	n := k.limit(p)
-	return n > 1 && len(k.waiting[packKey{p.write.Evidence, p.write.Op}]) < n
+	waiting := k.waiting[packKey{p.write.Evidence, p.write.Op}]
+	if len(waiting) == 0 {
+		return false
+	}
+	n := k.limit(waiting[0])
+	return n > 1 && len(waiting) < n
 }
 
 func (k *packer) limit(p *parcel) int {

@@ -126,8 +126,8 @@ func TestPackRefused(t *testing.T) {
 		numbers bool // Flexi can name the guilty one
 		most    int  // write requests
 	}{
-		{"one, named", []int{7}, true, 4},
-		{"two, named one after the other", []int{3, 11}, true, 7},
+		{"one, named", []int{7}, true, 3},
+		{"two, named one after the other", []int{3, 11}, true, 6},
 		{"one, not named", []int{7}, false, 14},
 		{"all", []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19}, true, 60},
 	} {

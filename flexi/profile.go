@@ -86,8 +86,8 @@ func (c Cause) hints() (cs, en string) {
 		return "Doplňte do dokladu variabilní symbol (varSym); při vlastním čísle jej Flexi nedoplní.",
 			"Add the variable symbol (varSym) to the document; with a number of your own Flexi does not fill it in."
 	case TypeMissing:
-		return "Založte typ dokladu (typDokl) ve Flexi, nebo pošlete kód typu, který tam je.",
-			"Create the document type (typDokl) in Flexi, or send the code of one that is there."
+		return "Založte typ dokladu (typDokl) ve Flexi, nebo pošlete kód typu, který tam je, ve tvaru code:KÓD.",
+			"Create the document type (typDokl) in Flexi, or send the code of one that is there, written code:CODE."
 	case Paired:
 		return "Zrušte ve Flexi spárování dokladu s platbou a pošlete změnu znovu.",
 			"Undo the pairing of the document with its payment in Flexi, then send the change again."

@@ -151,7 +151,7 @@ func (e *Engine) describable(ctx context.Context, t *task) (bool, error) {
 		return false, err
 	}
 	if !ok {
-		e.park(t.row, ledger.Unreadable, ledger.Problem{Text: fmt.Sprintf("Flexi has no evidence %q for our user: check the subject", t.row.Evidence)})
+		e.park(t.row, ledger.Unreadable, ledger.Problem{Text: fmt.Sprintf("Flexi has no evidence %q for our user: check the name that the event gives (on NATS: its subject) and the rights of the user", t.row.Evidence)})
 		return false, nil
 	}
 	if !info.ExtIDs {

@@ -54,10 +54,22 @@ func (e *Engine) Release(reason string) {
 	}
 }
 
-// StopWrites stops the writes of one evidence ("" = all) until somebody resumes them.
+// stopAsks is how long a stop waits for Flexi to say whether an evidence is there; without an answer it holds.
+const stopAsks = 5 * time.Second
+
+// StopWrites stops the writes of one evidence ("" = all) until somebody resumes them. An evidence that Flexi does not have
+// is refused: a slip of the pen must not pass for a stop.
 func (e *Engine) StopWrites(ctx context.Context, evidence, by, why string) error {
 	if by == "" || why == "" {
 		return &DecisionError{Text: "say who stops the writes and why"}
+	}
+	if evidence != "" {
+		ask, cancel := context.WithTimeout(ctx, stopAsks)
+		_, known, err := e.books.evidence(ask, evidence)
+		cancel()
+		if err == nil && !known {
+			return &DecisionError{Text: fmt.Sprintf("Flexi has no evidence %q for our user, so nothing would be stopped: evidences are named as in addresses, such as faktura-vydana", evidence)}
+		}
 	}
 	what := "flexid writes resume"
 	if evidence != "" {
@@ -228,3 +240,7 @@ func (e *Engine) Status() Status {
 	s.MaybeBy, s.Oldest = e.index.maybes()
 	return s
 }
+
+// Heard tells the gate how a request ended that somebody else made, such as a check of the company; nil is a good answer.
+// It must be about Flexi as a whole, not about one record or evidence.
+func (e *Engine) Heard(err error) { e.gate.read("", err) }

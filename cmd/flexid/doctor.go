@@ -7,6 +7,7 @@ import (
 
 	"flexid/cmd/internal/daemon"
 	"flexid/config"
+	"flexid/config/statedir"
 	"flexid/flexi"
 
 	"github.com/rs/zerolog"
@@ -73,6 +74,7 @@ func (p *program) doctor() *cobra.Command {
 		}}
 		d.erp(ctx, *evidences)
 		d.quota(ctx)
+		d.state()
 		d.nats(ctx)
 		if err := pr.end(); err != nil {
 			return err
@@ -83,6 +85,15 @@ func (p *program) doctor() *cobra.Command {
 		return nil
 	}
 	return c
+}
+
+// state looks at where the lock, the tokens and the embedded NATS server are kept.
+func (d *doctor) state() {
+	if err := statedir.Usable(d.cfg.StateDir); err != nil {
+		d.say("state directory", resultFail, err.Error(), "set FLEXID_STATE_DIR to one that the user may write whom flexid runs as")
+		return
+	}
+	d.say("state directory", resultOK, d.cfg.StateDir, "")
 }
 
 // erp asks from the outside in; what an earlier answer makes pointless is skipped.

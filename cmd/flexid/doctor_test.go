@@ -34,7 +34,7 @@ func TestDoctorOfAHealthyERP(t *testing.T) {
 	dir := t.TempDir() + "/never"
 	code, found := examine(t, erpEnv(erp, dir))
 	for _, check := range []string{"address", "login", "company", "licence", "clock", "rights faktura-vydana", "rights faktura-prijata",
-		"rights adresar", "document types, issued", "nats"} {
+		"rights adresar", "document types, issued", "state directory", "nats"} {
 		if found[check].Result != resultOK {
 			t.Errorf("%s: %+v", check, found[check])
 		}
@@ -79,16 +79,17 @@ func TestDoctorFindsWhatIsWrong(t *testing.T) {
 		result  string
 		do      string
 	}{
-		"nobody there":      {flexitest.Options{}, func(s *flexitest.Server) { s.Close() }, nil, "address", resultFail, "FLEXID_FLEXI_URL"},
-		"wrong password":    {flexitest.Options{}, nil, []string{"FLEXID_FLEXI_PASSWORD=no"}, "login", resultFail, "FLEXID_FLEXI_PASSWORD"},
-		"no session":        {flexitest.Options{}, nil, []string{"FLEXID_FLEXI_AUTH=session", "FLEXID_FLEXI_PASSWORD=no"}, "login", resultFail, "FLEXID_FLEXI_PASSWORD"},
-		"wrong company":     {flexitest.Options{}, nil, []string{"FLEXID_FLEXI_COMPANY=jina"}, "company", resultFail, "FLEXID_FLEXI_COMPANY"},
-		"self-signed":       {flexitest.Options{TLS: true}, nil, nil, "certificate", resultFail, "FLEXID_FLEXI_CERT_SHA256="},
-		"no right":          {flexitest.Options{}, func(s *flexitest.Server) { s.SetRight("faktura-vydana", false) }, nil, "rights faktura-vydana", resultFail, "right"},
-		"no such evidence":  {flexitest.Options{}, nil, nil, "rights neni", resultFail, "name"},
-		"Changes off":       {flexitest.Options{}, func(s *flexitest.Server) { switchChangesOff(t, s) }, nil, "changes", resultWarn, "switch it on"},
-		"NATS not there":    {flexitest.Options{}, nil, []string{"FLEXID_NATS_URL=nats://127.0.0.1:1"}, "nats", resultFail, "FLEXID_NATS_URL"},
-		"nothing encrypted": {flexitest.Options{}, nil, nil, "certificate", resultWarn, "https"},
+		"nobody there":       {flexitest.Options{}, func(s *flexitest.Server) { s.Close() }, nil, "address", resultFail, "FLEXID_FLEXI_URL"},
+		"wrong password":     {flexitest.Options{}, nil, []string{"FLEXID_FLEXI_PASSWORD=no"}, "login", resultFail, "FLEXID_FLEXI_PASSWORD"},
+		"no session":         {flexitest.Options{}, nil, []string{"FLEXID_FLEXI_AUTH=session", "FLEXID_FLEXI_PASSWORD=no"}, "login", resultFail, "FLEXID_FLEXI_PASSWORD"},
+		"wrong company":      {flexitest.Options{}, nil, []string{"FLEXID_FLEXI_COMPANY=jina"}, "company", resultFail, "FLEXID_FLEXI_COMPANY"},
+		"self-signed":        {flexitest.Options{TLS: true}, nil, nil, "certificate", resultFail, "FLEXID_FLEXI_CERT_SHA256="},
+		"no right":           {flexitest.Options{}, func(s *flexitest.Server) { s.SetRight("faktura-vydana", false) }, nil, "rights faktura-vydana", resultFail, "right"},
+		"no such evidence":   {flexitest.Options{}, nil, nil, "rights neni", resultFail, "name"},
+		"Changes off":        {flexitest.Options{}, func(s *flexitest.Server) { switchChangesOff(t, s) }, nil, "changes", resultWarn, "switch it on"},
+		"NATS not there":     {flexitest.Options{}, nil, []string{"FLEXID_NATS_URL=nats://127.0.0.1:1"}, "nats", resultFail, "FLEXID_NATS_URL"},
+		"no state directory": {flexitest.Options{}, nil, []string{"FLEXID_STATE_DIR=/dev/null/flexid"}, "state directory", resultFail, "FLEXID_STATE_DIR"},
+		"nothing encrypted":  {flexitest.Options{}, nil, nil, "certificate", resultWarn, "https"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			erp := startERP(t, tc.options)

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"flexid/flexi"
 	"flexid/verify"
 	"flexid/verify/ledger"
 )
@@ -200,6 +201,13 @@ func (s *Server) find(ctx context.Context, l Ledger, text string) (verify.Addres
 		return verify.Address{}, newProblem(http.StatusBadRequest, strconv.Quote(text)+" is not an address",
 			"write EVIDENCE/[SOURCE:]KEY, such as faktura-vydana/FV-2026-001")
 	}
+	asked := readings[len(readings)-1]
+	for _, a := range readings { // a key that came from the number is kept as Flexi writes it
+		if number := flexi.NormaliseNumber(a.Evidence, a.Key); number != a.Key {
+			a.Key = number
+			readings = append(readings, a)
+		}
+	}
 	for _, a := range readings {
 		switch _, err := l.Get(ctx, s.rowID(a)); {
 		case err == nil:
@@ -208,7 +216,7 @@ func (s *Server) find(ctx context.Context, l Ledger, text string) (verify.Addres
 			return a, err
 		}
 	}
-	return verify.Address{}, &verify.NotFoundError{Address: readings[len(readings)-1]}
+	return verify.Address{}, &verify.NotFoundError{Address: asked}
 }
 
 func (s *Server) queue(w http.ResponseWriter, r *http.Request) error {

@@ -211,7 +211,7 @@ const (
 // watchCompany asks who the company is also while nothing is written, and again from time to time: it can be set up anew
 // under a running daemon.
 func (c *core) watchCompany(ctx context.Context) {
-	said := ""
+	said, waiting := "", 0
 	select {
 	case <-c.engine.Ready(): // the stored stops are read by then
 	case <-ctx.Done():
@@ -224,13 +224,20 @@ func (c *core) watchCompany(ctx context.Context) {
 		}
 		if err != nil {
 			pause = companySoon
+			if aboutFlexi(err) { // nobody else asks while no document waits, and the status would call all well
+				c.engine.Heard(err)
+			}
+			if waiting == 0 {
+				waiting = c.tellWaiting()
+			}
 			if err.Error() != said && ctx.Err() == nil {
 				said = err.Error()
 				c.d.log.Warn().Err(err).Msg("the company in Flexi is not checked yet; intake goes on, nothing is written: `flexid doctor` says what to do")
 			}
 		} else {
 			if said != "" {
-				said = ""
+				said, waiting = "", 0
+				c.engine.Heard(nil)
 				c.d.log.Info().Msg("the company in Flexi is checked")
 			}
 			if c.held("company", "") {
@@ -244,6 +251,29 @@ func (c *core) watchCompany(ctx context.Context) {
 		}
 		c.who.again()
 	}
+}
+
+// tellWaiting says how many documents wait behind closed doors, and why: the doors may have closed before the first came.
+func (c *core) tellWaiting() int {
+	st := c.engine.Status()
+	for _, g := range st.Gates {
+		if !g.Open && st.Waiting > 0 {
+			c.d.log.Warn().Str("reason", g.Reason).Str("text", g.Text).Str("remedy", g.Remedy).
+				Int("documents_waiting", st.Waiting).Msg("documents wait, nothing is sent")
+		}
+	}
+	return st.Waiting
+}
+
+// aboutFlexi says whether a failed check of the company tells how Flexi is to all: not what only the company's own record
+// refuses, what it shows, or what the ledger does not give.
+func aboutFlexi(err error) bool {
+	var answer *flexi.Error
+	var cert *flexi.CertError
+	if errors.As(err, &cert) {
+		return true
+	}
+	return errors.As(err, &answer) && answer.Status != 403 && answer.Status != 404
 }
 
 // holdCompany says it once: each Hold is an alert.

@@ -85,7 +85,13 @@ func TestLoginRefused(t *testing.T) {
 		}
 		return false
 	})
-	if line := r.log.line("writes stopped", "login"); !strings.Contains(line, `"documents_waiting":"1"`) || !strings.Contains(line, "FLEXID_FLEXI_USER") {
+	for _, words := range []string{"writes stopped", "documents wait"} {
+		waitFor(t, 2*companySoon, words+" in the log", func() bool { return r.log.line(words, "login") != "" })
+		if line := r.log.line(words, "login"); !strings.Contains(line, "FLEXID_FLEXI_USER") {
+			t.Errorf("log line %q", line)
+		}
+	}
+	if line := r.log.line("documents wait", "login"); !strings.Contains(line, `"documents_waiting":1`) {
 		t.Errorf("log line %q", line)
 	}
 	if n := erp.Count("write"); n != 0 {

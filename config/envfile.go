@@ -2,6 +2,7 @@ package config
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"regexp"
@@ -20,7 +21,7 @@ func (e *LineError) Error() string { return fmt.Sprintf("%s, line %d: %s", e.Pat
 
 // ReadEnvFile reads lines KEY=VALUE and gives them in the form of os.Environ. What systemd, docker and this reader would
 // understand differently (a comment or a quote behind an unquoted value, a backslash) is an error, so that one file means
-// the same to all of them. Merge it below the real environment.
+// the same to all of them; every such line is told. Merge it below the real environment.
 func ReadEnvFile(path string) ([]string, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -33,33 +34,37 @@ func parseEnvFile(path string, text []byte) ([]string, error) {
 	key := regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 	seen := map[string]int{}
 	var environ []string
+	var wrong []error
 	for i, line := range strings.Split(string(bytes.TrimPrefix(text, []byte("\xef\xbb\xbf"))), "\n") {
-		fail := func(problem string) ([]string, error) {
-			return nil, &LineError{Path: path, Line: i + 1, Problem: problem}
-		}
+		fail := func(problem string) { wrong = append(wrong, &LineError{Path: path, Line: i + 1, Problem: problem}) }
 		line = strings.TrimSpace(line)
 		if line == "" || line[0] == '#' || line[0] == ';' {
 			continue
 		}
 		if !utf8.ValidString(line) || strings.ContainsRune(line, 0) {
-			return fail("is not UTF-8 text")
+			fail("is not UTF-8 text")
+			continue
 		}
 		name, value, ok := strings.Cut(strings.TrimPrefix(line, "export "), "=")
 		name = strings.TrimSpace(name)
+		value, problem := unquote(strings.TrimSpace(value))
 		switch {
 		case !ok:
-			return fail("is not KEY=VALUE")
+			fail("is not KEY=VALUE")
 		case !key.MatchString(name):
-			return fail("the part before = is not the name of a variable")
+			fail("the part before = is not the name of a variable")
 		case seen[name] > 0:
-			return fail(fmt.Sprintf("%s is already set in line %d", name, seen[name]))
+			fail(fmt.Sprintf("%s is already set in line %d", name, seen[name]))
+		case problem != "":
+			fail(name + ": " + problem)
 		}
-		value, problem := unquote(strings.TrimSpace(value))
-		if problem != "" {
-			return fail(name + ": " + problem)
+		if ok && seen[name] == 0 {
+			seen[name] = i + 1
 		}
-		seen[name] = i + 1
 		environ = append(environ, name+"="+value)
+	}
+	if wrong != nil {
+		return nil, errors.Join(wrong...)
 	}
 	return environ, nil
 }

@@ -57,6 +57,12 @@ func TestReadEnvFileFaults(t *testing.T) {
 			}
 		})
 	}
+	_, err := config.ReadEnvFile(envFile(t, "A\nB=1\nB=2\nC='\nD=1\n"))
+	for _, says := range []string{"line 1: is not KEY=VALUE", "line 3: B is already set in line 2", "line 4: C: the closing quote"} {
+		if err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%v does not say %q", err, says)
+		}
+	}
 	if _, err := config.ReadEnvFile(filepath.Join(t.TempDir(), "absent")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("absent file: %v", err)
 	}

@@ -152,6 +152,7 @@ func (r *run) finish(most time.Duration) {
 			want[e.id] = d
 		}
 	}
+	text, asked := "", time.Time{} // the list of all documents is long: it is not asked for each time
 	eventually(r.t, most, "the end of the run", func() (bool, string) {
 		left, err := r.broker.waiting()
 		if err != nil || left > 0 {
@@ -164,7 +165,10 @@ func (r *run) finish(most time.Duration) {
 		if text := r.daemons[0].held(); text != "" {
 			r.t.Fatalf("writes wait for a person, though nothing happened that needs one: %s", text)
 		}
-		return len(want) == 0 && r.erp.Pending() == 0, r.unfinished(want)
+		if time.Since(asked) > 5*time.Second {
+			text, asked = r.unfinished(want), time.Now()
+		}
+		return len(want) == 0 && r.erp.Pending() == 0, text
 	})
 	if slow() {
 		r.readBack()

@@ -38,13 +38,13 @@ func (e *Engine) sendAgain(ctx, work context.Context, t *task) (turn, error) {
 	return tn, err
 }
 
-// turnMost is over what time those are spread that wait for a token. Sends that Flexi answers give theirs back, so there may be
-// many again long before time alone would have brought them: who had to wait for its turn by time slept beside a full bucket.
+// turnMost is over what time those are spread that wait for a token. Sends that Flexi answers give theirs back, so there may
+// be many again long before time alone would have brought them, and nobody shall sleep beside a full bucket.
 const turnMost = 30 * time.Second
 
 // turnToSendAgain is how long a document waits for a token to be sent again, 0 when there is one. Those that wait come by as
-// often as tokens do, not all for each, but never much later than turnMost. One that was in doubt before leaves the last tokens to those that were not: what
-// shared a request with a document that Flexi chokes on needs just one.
+// often as tokens do, not all for each, but never much later than turnMost. One that was in doubt before leaves the last
+// tokens to those that were not: what shared a request with a document that Flexi chokes on needs just one.
 func (e *Engine) turnToSendAgain(w *ledger.Work) time.Duration {
 	if w.ByPerson || w.Adopt != "" {
 		return 0

@@ -89,7 +89,9 @@ func (x *exchange) run() {
 	}
 	f := early
 	if !scripted {
-		f = x.pick()
+		if f = x.pick(); f.Kind == Healthy {
+			f = x.sickness()
+		}
 	}
 	x.note(f)
 	x.perform(f)

@@ -52,7 +52,7 @@ func (x *exchange) gate() *answer {
 	if x.rt.company != "" && x.rt.company != s.opt.Company {
 		return refuse(message(http.StatusNotFound, "Firma '"+x.rt.company+"' neexistuje.", ""))
 	}
-	if x.rt.evidence != "" && s.catalog.byPath[x.rt.evidence] == nil {
+	if x.rt.evidence != "" && (s.catalog.byPath[x.rt.evidence] == nil || s.hides(x.user, x.rt.evidence)) {
 		return refuse(message(http.StatusNotFound, "Evidence '"+x.rt.evidence+"' neexistuje.", ""))
 	}
 	return s.rightsGate(x)
@@ -118,7 +118,7 @@ func (x *exchange) other() answer {
 	case rCompanies, rCompany:
 		return x.s.company()
 	case rEvidences:
-		return x.s.evidenceList()
+		return x.s.evidenceList(x.user)
 	case rProperties:
 		return properties(x.s.catalog.byPath[x.rt.evidence])
 	case rChanges:

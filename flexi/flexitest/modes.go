@@ -36,10 +36,11 @@ type modes struct {
 	forbidden   map[string]bool
 	periods     [][2]string
 	columns     map[string][]string
+	manners
 }
 
 func newModes(o Options) modes {
-	return modes{usedNumbers: o.AllowUsedNumbers, forbidden: map[string]bool{}, columns: map[string][]string{}}
+	return modes{usedNumbers: o.AllowUsedNumbers, forbidden: map[string]bool{}, columns: map[string][]string{}, manners: newManners()}
 }
 
 func (m *modes) locked(day string) bool {

@@ -33,11 +33,14 @@ func (s *Server) company() answer {
 	}}})
 }
 
-func (s *Server) evidenceList() answer {
+func (s *Server) evidenceList(user string) answer {
 	var list []map[string]any
 	for _, e := range s.catalog.list {
+		if s.hides(user, e.path) {
+			continue
+		}
 		list = append(list, map[string]any{
-			"evidenceType": e.kind, "evidenceName": e.title, "evidencePath": e.path, "importStatus": e.status,
+			"evidenceType": e.kind, "evidenceName": e.title, "evidencePath": e.path, "importStatus": s.importStatus(e),
 			"extIdSupported": strconv.FormatBool(e.extIDs), "dbName": e.table,
 			"className": "cz.winstrom.vo." + e.table, "beanKey": "cz.winstrom.vo." + e.table, "formCode": e.path,
 		})

@@ -58,9 +58,7 @@ func (x *exchange) writeAll(commit bool) answer {
 		}
 		if bad != nil {
 			t.rollback()
-			return winstrom(http.StatusBadRequest, map[string]any{
-				"success": "false", "stats": stats{}.render(1), "results": []any{renderRefusal(bad)},
-			})
+			return x.refusedWhole(bad)
 		}
 		st[res.effect]++
 		if res.effect != skipped {
@@ -68,7 +66,8 @@ func (x *exchange) writeAll(commit bool) answer {
 		}
 	}
 	x.finish(t, commit)
-	a := winstrom(x.successStatus(st), map[string]any{"success": "true", "stats": st.render(0), "results": results})
+	content := map[string]any{"success": "true", "stats": st.render(0), "results": results}
+	a := winstrom(x.successStatus(st), x.mannered(content, st))
 	if len(results) == 1 && st[created] == 1 {
 		a.header = map[string]string{"Location": x.origin() + results[0]["ref"].(string)}
 	}
@@ -130,7 +129,7 @@ func (x *exchange) applyJob(t *tx, j job) (result, *refusal, *answer) {
 		a := message(http.StatusBadRequest, "Evidence '"+j.path+"' neexistuje.", "")
 		return result{}, nil, &a
 	}
-	if ev.rowOf != nil { // rows are written inside their document
+	if !x.s.importable(ev) { // rows, for one, are written inside their document
 		a := message(http.StatusBadRequest, "Import není povolen.", "importNotAllowed")
 		return result{}, nil, &a
 	}
@@ -174,9 +173,7 @@ func (x *exchange) deleteOne(commit bool) answer {
 	res, bad := t.apply(ev, object{"@action": "delete"}, x.rt.arg)
 	if bad != nil {
 		t.rollback()
-		return winstrom(http.StatusBadRequest, map[string]any{
-			"success": "false", "stats": stats{}.render(1), "results": []any{renderRefusal(bad)},
-		})
+		return x.refusedWhole(bad)
 	}
 	x.finish(t, commit)
 	return winstrom(http.StatusOK, map[string]any{

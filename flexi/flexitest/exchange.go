@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 )
@@ -26,6 +27,8 @@ type exchange struct {
 	env    *envelope
 	envErr error
 	locked bool // the series lock is held already
+
+	deaf, deafBody []string // parameters without effect, anywhere and in the body
 }
 
 // answer is a finished response.
@@ -66,6 +69,9 @@ func (x *exchange) run() {
 	x.entry = s.log.add(x, s.now())
 	early, scripted := s.faults.scripted(x.kind)
 	slow := s.modes.slow
+	if x.kind == Read {
+		x.deaf, x.deafBody = s.modes.deaf, s.modes.deafBody
+	}
 	s.inflight++
 	s.mu.Unlock()
 	defer func() {
@@ -233,7 +239,10 @@ func (x *exchange) sessionID() string {
 
 // param reads an option of the query, or of the envelope, which wins.
 func (x *exchange) param(name string) string {
-	if x.env != nil {
+	if slices.Contains(x.deaf, name) {
+		return ""
+	}
+	if x.env != nil && !(x.rt.kind == rQuery && slices.Contains(x.deafBody, name)) {
 		if v, ok := x.env.attrs[name]; ok {
 			return v
 		}

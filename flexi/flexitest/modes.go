@@ -37,6 +37,7 @@ type modes struct {
 	periods     [][2]string
 	columns     map[string][]string
 	manners
+	questions
 }
 
 func newModes(o Options) modes {

@@ -1,6 +1,7 @@
 package flexitest
 
 import (
+	"errors"
 	"maps"
 	"net/http"
 	"slices"
@@ -31,6 +32,11 @@ func (x *exchange) read() answer {
 	m := x.matcher()
 	if err == nil {
 		err = m.check(ev, n)
+	}
+	if err == nil {
+		if why := x.refusesFilter(ev, filter, n); why != "" {
+			err = errors.New(why)
+		}
 	}
 	if err != nil {
 		return message(http.StatusBadRequest, "Neplatný filtr: "+err.Error(), "")
@@ -129,10 +135,10 @@ func (x *exchange) list(ev *evidence, rows []*record, detail string, content map
 	}
 	out := make([]map[string]any, 0, len(rows))
 	for _, r := range rows {
-		out = append(out, v.record(r))
+		out = append(out, x.s.modes.asShown(v.record(r)))
 	}
 	content[ev.path] = out
-	return winstrom(http.StatusOK, content)
+	return x.s.modes.fitting(winstrom(http.StatusOK, content))
 }
 
 // bulk reads by ids. Unknown ones are left out without a word, aliases give a record twice.

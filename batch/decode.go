@@ -43,6 +43,7 @@ func (d Decoder) Decode(m Message) verify.Event {
 	} else {
 		r.unwrap(head)
 	}
+	r.ownID(head)
 	return r.finish(m.Data)
 }
 
@@ -111,7 +112,15 @@ func (r *reader) header(head header) {
 	}
 	r.key("header Flexid-Key", r.one(head, "Flexid-Key"))
 	r.version("header Flexid-Version", r.one(head, "Flexid-Version"))
-	r.eventID("header Nats-Msg-Id", r.one(head, "Nats-Msg-Id"))
+	if len(head[strings.ToLower(headEventID)]) == 0 {
+		r.eventID("header Nats-Msg-Id", r.one(head, "Nats-Msg-Id"))
+	}
+}
+
+// ownID reads the event's id as our own header gives it. It counts before all others: Nats-Msg-Id also steers the server,
+// and a gateway may put a CloudEvent's id of its own around an event.
+func (r *reader) ownID(head header) {
+	r.eventID("header "+headEventID, r.one(head, headEventID))
 }
 
 // one gives the only value of a header.

@@ -25,7 +25,7 @@ type event struct {
 	op     flexi.Op
 	key    string // as published; "" where the sender leaves it to flexid
 	body   json.RawMessage
-	id     string  // Nats-Msg-Id
+	id     string  // Flexid-Event-Id
 	mishap *mishap // of its first send; nil = none
 }
 

@@ -74,7 +74,7 @@ func (s *stage) publish(ctx context.Context, to *stream.Publisher, p *piece) err
 }
 
 func (ev *event) publish(ctx context.Context, to *stream.Publisher) error {
-	header := map[string][]string{"Flexid-Op": {string(ev.op)}, "Nats-Msg-Id": {ev.id}}
+	header := map[string][]string{"Flexid-Op": {string(ev.op)}, "Flexid-Event-Id": {ev.id}}
 	if _, err := to.Push(ctx, ev.doc.evidence, ev.key, header, ev.body); err != nil {
 		return fmt.Errorf("publishing %s of %s/%s: %w", ev.op, ev.doc.evidence, ev.doc.key, err)
 	}

@@ -170,7 +170,7 @@ func (p *publishing) at(i int, err error) error {
 }
 
 func (r *runner) header(i int, e *Entry) map[string][]string {
-	header := map[string][]string{"Flexid-Op": {e.Op}, "Nats-Msg-Id": {eventID(r.o.Run, i)}}
+	header := map[string][]string{"Flexid-Op": {e.Op}, "Flexid-Event-Id": {eventID(r.o.Run, i)}}
 	if e.Version != "" {
 		header["Flexid-Version"] = []string{e.Version}
 	}

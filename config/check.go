@@ -262,27 +262,18 @@ func (l *loader) stateDir() string {
 	return ""
 }
 
-// location takes the system's zone when none is named. A machine that names none runs on UTC by accident, and invoices
-// of the last night of a month would carry the wrong day.
+// location is Europe/Prague unless the settings name another, whatever the system says: a container runs on UTC by accident,
+// and invoices of the last evening of a month would carry the wrong day.
 func (l *loader) location(name string, wrong func(name, problem string)) *time.Location {
 	if name == "" {
-		name = strings.TrimPrefix(l.environ["TZ"], ":")
+		name = defaultZone
 	}
-	if name != "" {
-		loc, err := time.LoadLocation(name)
-		if err == nil {
-			return loc
-		}
-		wrong("TZ", "is not a time zone")
-	} else if _, err := os.Stat("/etc/localtime"); err == nil {
-		return time.Local
-	}
-	loc, err := time.LoadLocation("Europe/Prague")
-	if err != nil {
+	loc, err := time.LoadLocation(name)
+	if err != nil || name == "Local" { // which zone that is would change with the machine
+		wrong("TZ", "is not a time zone: name one as the time zone database does, like "+defaultZone)
 		return time.UTC
-	}
-	if name == "" {
-		l.warn("FLEXID_TZ", "is not set and the system names no time zone: Europe/Prague is used")
 	}
 	return loc
 }
+
+const defaultZone = "Europe/Prague"

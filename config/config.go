@@ -22,7 +22,7 @@ type Config struct {
 	// StateDir is absolute; it may not exist yet.
 	StateDir      string        `env:"STATE_DIR" doc:"where the embedded NATS server, the lock and the tokens are kept" shown:"systemd's STATE_DIRECTORY, else the user's state directory" allowed:"a directory" example:"/var/lib/flexid"`
 	OperatorsFile string        `env:"OPERATORS_FILE" doc:"who may work on the operator page; no effect in this version" shown:"nobody but the administrator's token" allowed:"a file" example:"/etc/flexid/operators.json"`
-	TZ            string        `env:"TZ" doc:"time zone of the schedule, the quota day and dates in reports" shown:"the system's, else Europe/Prague" allowed:"a name of the time zone database" example:"Europe/Prague"`
+	TZ            string        `env:"TZ" doc:"time zone in which a moment in a date field becomes a day, of the schedule, the quota day and dates in reports; the ledger keeps the first one" shown:"Europe/Prague" allowed:"a name of the time zone database" example:"Europe/Prague"`
 	KeepBodies    time.Duration `env:"KEEP_BODIES" envDefault:"400d" doc:"how long bodies and wire details of finished documents are kept; no effect in this version" allowed:"a duration, d is a day" example:"400d" min:"2d"`
 	DrainTimeout  time.Duration `env:"DRAIN_TIMEOUT" envDefault:"30s" doc:"how long a stop may take" allowed:"a duration" example:"30s" min:"1s" max:"1h"`
 

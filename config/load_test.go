@@ -160,6 +160,7 @@ func TestLoadFaults(t *testing.T) {
 		{"batch without schedule", "FLEXID_BATCH_SCHEDULE", "need each other", []string{"FLEXID_BATCH_DIR=/"}},
 		{"batch dir", "FLEXID_BATCH_DIR", "directory", []string{"FLEXID_BATCH_DIR=/etc/hostname", "FLEXID_BATCH_SCHEDULE=02:30"}},
 		{"zone", "FLEXID_TZ", "time zone", []string{"FLEXID_TZ=Mars/Base"}},
+		{"the machine's zone", "FLEXID_TZ", "time zone", []string{"FLEXID_TZ=Local"}},
 		{"keep bodies", "FLEXID_KEEP_BODIES", "below 2d", []string{"FLEXID_KEEP_BODIES=1d"}},
 		{"drain", "FLEXID_DRAIN_TIMEOUT", "below 1s", []string{"FLEXID_DRAIN_TIMEOUT=0s"}},
 		{"log level", "FLEXID_LOG_LEVEL", "allowed words", []string{"FLEXID_LOG_LEVEL=loud"}},
@@ -244,6 +245,23 @@ func TestLoadWarnings(t *testing.T) {
 			_, warnings, err := config.Load(base(append(tc.environ, "TZ=UTC")...), "")
 			if err != nil || len(warnings) != 1 || warnings[0].Variable != tc.variable {
 				t.Errorf("%v, %v", warnings, err)
+			}
+		})
+	}
+}
+
+// TestLoadZone: the day of a moment must not depend on how a container was started.
+func TestLoadZone(t *testing.T) {
+	for _, tc := range []struct {
+		name, environ, want string
+	}{
+		{"none given", "TZ=America/New_York", "Europe/Prague"},
+		{"one given", "FLEXID_TZ=Europe/Bratislava", "Europe/Bratislava"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			c, warnings, err := config.Load(base(tc.environ), "")
+			if err != nil || len(warnings) > 0 || c.Location.String() != tc.want {
+				t.Errorf("%v, %v, %v", c.Location, warnings, err)
 			}
 		})
 	}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"flexid/flexi"
 	"flexid/verify/ledger"
@@ -111,7 +112,7 @@ func (e *Engine) appended(r *ledger.Row, ev *ledger.Event, owned string) {
 	if r.Head == 0 || r.Work == nil || r.Work.Final {
 		r.State, r.Reason, r.Cause, r.Sends = ledger.Queued, "", "", 0
 		r.Due = now
-		describe(r, ev)
+		describe(r, ev, e.o.Settings.Zone)
 	}
 }
 
@@ -157,7 +158,7 @@ func pairless(evidence string) bool {
 }
 
 // describe copies the fields that lists filter by from the shown event.
-func describe(r *ledger.Row, ev *ledger.Event) {
+func describe(r *ledger.Row, ev *ledger.Event, zone *time.Location) {
 	var doc map[string]json.RawMessage
 	if ev.Body == nil || json.Unmarshal(ev.Body, &doc) != nil {
 		return
@@ -178,8 +179,8 @@ func describe(r *ledger.Row, ev *ledger.Event) {
 	set(&r.Amount, "sumCelkem", "sumCelkemMen", "castka", "sumOsv")
 	set(&r.Currency, "mena")
 	set(&r.Date, "datVyst")
-	if len(r.Date) > 10 {
-		r.Date = r.Date[:10]
+	if day, ok := flexi.Day(r.Date, zone); ok {
+		r.Date = day
 	}
 }
 

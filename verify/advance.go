@@ -96,6 +96,9 @@ func (e *Engine) step(ctx, work context.Context, row *ledger.Row, seen sight) (t
 		if quiet := e.settled(row); now.Before(quiet) {
 			return at(quiet), nil
 		}
+		if err := e.foldBase(ctx, row); err != nil {
+			return turn{}, err
+		}
 		if err := e.begin(ctx, row); err != nil {
 			return turn{}, err
 		}
@@ -133,7 +136,7 @@ func (e *Engine) begin(ctx context.Context, row *ledger.Row) error {
 	row.Head++
 	row.Work = &ledger.Work{N: row.Head, Op: ev.Op, Begun: now, FirstTry: now}
 	row.State, row.Reason, row.Cause, row.Sends, row.Due = ledger.Queued, "", "", 0, now
-	describe(row, &ev)
+	describe(row, &ev, e.o.Settings.Zone)
 	return nil
 }
 
@@ -298,18 +301,12 @@ func (e *Engine) confirm(row *ledger.Row, ev *ledger.Event, x effect) {
 	row.Last = &ledger.Effect{N: w.N, Op: ev.Op, Digest: ev.Digest, At: now, Sends: row.Sends, Shaky: w.Opens > 0}
 	if ev.Op != flexi.Storno {
 		row.Base = append(row.Base, w.N)
-		if len(row.Base) > mostBase { // the create stays, the oldest updates go
-			row.Base = slices.Delete(row.Base, 1, len(row.Base)-mostBase+1)
-		}
 	}
 	e.o.Budget.Maybes.Pay(1)
 	if x.sent {
 		row.ReadBack = e.readBackAt(row.Evidence, now)
 	}
 }
-
-// mostBase bounds how many events are folded to know how we left a record.
-const mostBase = 50
 
 // park hands the current event to a person, or ends it for good where it had no effect.
 func (e *Engine) park(row *ledger.Row, r ledger.Reason, p ledger.Problem) {

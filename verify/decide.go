@@ -170,7 +170,7 @@ func (e *Engine) decideConfirm(ctx context.Context, row *ledger.Row) (string, er
 	e.note(row, "person", finding{verdict: verdictDone}, ans)
 	e.confirm(row, t.ev, effect{flexiID: all[0].ID(), number: shownNumber(row.Evidence, all[0]), reason: ledger.Adopted, own: carries(all[0], row.Ext)})
 	rec := ledger.Event{Number: row.Number, Body: shownFields(all[0])}
-	describe(row, &rec)
+	describe(row, &rec, e.o.Settings.Zone)
 	// As it stands now is as the person wants it: later changes are judged against that, not against what was sent.
 	row.Base = nil
 	return "record " + all[0].ID(), nil

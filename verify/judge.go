@@ -231,24 +231,6 @@ func (e *Engine) leftBy(ctx context.Context, t *task) (json.RawMessage, error) {
 	return json.Marshal(have)
 }
 
-// expected is the document as our events left it.
-func (e *Engine) expected(ctx context.Context, row *ledger.Row) (json.RawMessage, error) {
-	var bodies []json.RawMessage
-	for _, n := range row.Base {
-		ev, err := e.o.Ledger.Event(ctx, row.ID, n)
-		if err != nil {
-			return nil, fmt.Errorf("reading event %d: %w", n, err)
-		}
-		if ev.Body != nil {
-			bodies = append(bodies, ev.Body)
-		}
-	}
-	if len(bodies) == 0 {
-		return nil, nil
-	}
-	return compare.Merge(bodies...)
-}
-
 // sort splits what a look found: under our own identity, and with the number only.
 func (e *Engine) sort(t *task, records []flexi.Record) (mine, others []flexi.Record) {
 	for _, r := range records {
@@ -282,7 +264,11 @@ func (e *Engine) otherOfOurs(t *task, r flexi.Record) string {
 
 // comparer compares by the metadata of the evidence, of its rows where Flexi gives any.
 func (e *Engine) comparer(ctx context.Context, t *task) compare.Comparer {
-	return compare.Comparer{Props: t.props, Resolve: e.books, Items: e.items(ctx, t.row, t.ev.Body)}
+	return e.comparerOf(ctx, t, t.ev.Body)
+}
+
+func (e *Engine) comparerOf(ctx context.Context, t *task, body json.RawMessage) compare.Comparer {
+	return compare.Comparer{Props: t.props, Resolve: e.books, Items: e.items(ctx, t.row, body), Zone: e.o.Settings.Zone}
 }
 
 func (e *Engine) items(ctx context.Context, row *ledger.Row, body json.RawMessage) map[string]*flexi.Properties {

@@ -100,8 +100,7 @@ func (e *Engine) maybeTask(ctx context.Context, row *ledger.Row) (*task, error) 
 			return nil, err
 		}
 	}
-	t.props, err = e.books.properties(ctx, row.Evidence)
-	return t, err
+	return t, e.dated(ctx, t)
 }
 
 // afterInvalid: while the ERP cannot be read looks go on, at most every last step of the schedule.

@@ -75,8 +75,9 @@ type Store interface {
 
 // Settings are the engine's numbers; see FLEXID_VERIFY_* and FLEXID_FLEXI_*.
 type Settings struct {
-	System  string // of our external ids
-	Company string // as in the URL; part of every row's id
+	System  string         // of our external ids
+	Company string         // as in the URL; part of every row's id
+	Zone    *time.Location // in which a moment in a date field becomes a day; nil leaves the day as it is written
 
 	Looks             []time.Duration // schedule after an attempt ended, ascending
 	SettleServerError time.Duration

@@ -163,7 +163,7 @@ func (e *Engine) audit(ctx context.Context, t *task, ans answer, late bool) (led
 	if t.left == nil {
 		return "", ledger.Problem{}, nil
 	}
-	res, err := compare.Comparer{Props: t.props, Resolve: e.books, Items: e.items(ctx, row, t.left)}.Compare(ctx, t.left, rec)
+	res, err := e.comparerOf(ctx, t, t.left).Compare(ctx, t.left, rec)
 	if err != nil {
 		return "", ledger.Problem{}, fmt.Errorf("comparing record %s with what our events left: %w", rec.ID(), err)
 	}
@@ -186,7 +186,7 @@ func (e *Engine) anOlderEvent(ctx context.Context, t *task, rec flexi.Record, re
 		field, _, _ = strings.Cut(field, ".")
 		changed[field] = true
 	}
-	for n := max(1, t.row.Tail-mostBase); n <= t.row.Tail; n++ {
+	for n := max(1, t.row.Tail-mostCompared); n <= t.row.Tail; n++ {
 		if t.row.Last != nil && n == t.row.Last.N {
 			continue
 		}
@@ -198,13 +198,16 @@ func (e *Engine) anOlderEvent(ctx context.Context, t *task, rec flexi.Record, re
 		if body == nil {
 			continue
 		}
-		res, err := compare.Comparer{Props: t.props, Resolve: e.books}.Compare(ctx, body, rec)
+		res, err := e.comparerOf(ctx, t, body).Compare(ctx, body, rec)
 		if err == nil && res.Shown() {
 			return true
 		}
 	}
 	return false
 }
+
+// mostCompared bounds how many events of a document a late look compares with.
+const mostCompared = 50
 
 // only keeps some fields of a document, nil when it has none of them.
 func only(fields map[string]bool, body json.RawMessage) json.RawMessage {

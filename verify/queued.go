@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,6 +19,7 @@ type task struct {
 	row   *ledger.Row
 	ev    *ledger.Event
 	props *flexi.Properties
+	body  json.RawMessage // the event's document as it is sent: days where Flexi keeps days
 	op    flexi.Op        // what the event comes to for this document: never upsert once it is decided
 	left  json.RawMessage // of a delete: the document as our events left it
 	trial bool            // it may try a closed door
@@ -27,8 +30,30 @@ func (e *Engine) task(ctx context.Context, row *ledger.Row) (*task, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading event %d: %w", row.Work.N, err)
 	}
-	return &task{row: row, ev: &ev, op: ev.Op}, nil
+	return &task{row: row, ev: &ev, body: ev.Body, op: ev.Op}, nil
 }
+
+// dated reads the fields of the evidence and turns times in date fields into days. The story keeps what was turned, so that
+// people are shown what Flexi got.
+func (e *Engine) dated(ctx context.Context, t *task) (err error) {
+	if t.props, err = e.books.properties(ctx, t.row.Evidence); err != nil {
+		return err
+	}
+	body, days, err := e.comparer(ctx, t).Days(t.ev.Body)
+	if err != nil {
+		return nil // no JSON object: preparing the request says so
+	}
+	for n, field := range slices.Sorted(maps.Keys(days)) {
+		if n >= mostDays {
+			delete(days, field)
+		}
+	}
+	t.body, t.row.Work.Story.Days = body, days
+	return nil
+}
+
+// mostDays bounds how many turned times a row remembers; a document with more shows the rest as they came.
+const mostDays = 40
 
 // queued judges the current event and sends it if it has to be sent. Numbered in the order in which the answers are cheap.
 func (e *Engine) queued(ctx, work context.Context, row *ledger.Row, trial bool) (turn, error) {
@@ -157,8 +182,7 @@ func (e *Engine) describable(ctx context.Context, t *task) (bool, error) {
 	if !info.ExtIDs {
 		e.fence.set(t.row.Evidence, fenceDisproved)
 	}
-	t.props, err = e.books.properties(ctx, t.row.Evidence)
-	return true, err
+	return true, e.dated(ctx, t)
 }
 
 // question asks for the current event's document.

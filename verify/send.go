@@ -287,12 +287,12 @@ func (e *Engine) write(t *task) flexi.Write {
 	}
 	switch op {
 	case flexi.Create:
-		doc.FlexiID, doc.Body = "", t.ev.Body
+		doc.FlexiID, doc.Body = "", t.body
 		if pairless(t.row.Evidence) {
 			doc.Number = t.ev.Number
 		}
 	case flexi.Update:
-		doc.Body = t.ev.Body
+		doc.Body = t.body
 	}
 	return flexi.Write{Evidence: t.row.Evidence, Op: op, Docs: []flexi.Doc{doc}}
 }

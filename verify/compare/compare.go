@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"flexid/flexi"
 )
@@ -24,6 +25,7 @@ type Comparer struct {
 	Props   *flexi.Properties
 	Items   map[string]*flexi.Properties // of the rows, by the name of their collection
 	Resolve Resolver                     // may be nil
+	Zone    *time.Location               // in which a moment becomes a day where Flexi keeps days; nil leaves it as written
 }
 
 var errNoRecord = errors.New("no record to compare with")
@@ -122,7 +124,7 @@ func (w *walk) value(ctx context.Context, at scope, prop flexi.Property, p pair)
 		w.relation(ctx, at, prop, p)
 	case truth(p.sent[name+"@encoding"], "base64"):
 		w.result.skip(at.path+name, "sent in base64")
-	case !sameValue(prop, sent, found):
+	case !w.sameValue(prop, sent, found):
 		w.disagree(at, Difference{Field: name, Sent: sent, Found: found})
 	}
 }

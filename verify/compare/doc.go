@@ -5,8 +5,8 @@
 // server filled in on its own is not looked at.
 //
 //	type            equal when
-//	numeric,integer the decimals are: "350.0", 350, "3.5E2"
-//	date            the calendar dates are; a zone behind the date is cut
+//	numeric,integer the decimals are: "350.0", 350, "3.5E2"; what was sent rounded to the decimals that the field keeps
+//	date            the days are; a moment is the day that it is in Comparer.Zone (flexi.Day)
 //	datetime        the instants are, or the wall times where one side has no zone
 //	logic           true, "true", 1 and false, "false", 0
 //	select          the keys are
@@ -14,7 +14,8 @@
 //	string          the texts are, after NFC and white space; upper-cased where the field is
 //	labels          all labels sent are shown; with @removeAll no others
 //	rows            as many, and each equal to the row at its place
-//	not in Props    relation, number, truth or date if both sides look like one, else text
+//	not in Props    relation, number, truth or date if both sides look like one, else text; a number with more decimals
+//	                than any field keeps is rounded to six or two
 //
 // A sent empty value means "clear" and equals an absent one. What cannot be compared is listed in Result.Skipped, never
 // guessed: neither Differ nor silence would be true.

@@ -25,13 +25,11 @@ func Merge(bodies ...json.RawMessage) (json.RawMessage, error) {
 		}
 		overlay(merged, next)
 	}
-	var out bytes.Buffer
-	enc := json.NewEncoder(&out)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(merged); err != nil {
+	out, err := marshal(merged)
+	if err != nil {
 		return nil, fmt.Errorf("merge events: %w", err)
 	}
-	return bytes.TrimSpace(out.Bytes()), nil
+	return out, nil
 }
 
 func overlay(merged, next flexi.Record) {

@@ -5,20 +5,6 @@ import (
 	"time"
 )
 
-// parseDate returns the calendar date at the start of text. The zone behind it ("2025-12-01+01:00") is cut, never
-// converted: the first of December must not become the thirtieth of November.
-func parseDate(text string) (string, bool) {
-	text = strings.TrimSpace(text)
-	if len(text) > len(time.DateOnly) {
-		if strings.IndexByte("T +-Z", text[len(time.DateOnly)]) < 0 {
-			return "", false
-		}
-		text = text[:len(time.DateOnly)]
-	}
-	_, err := time.Parse(time.DateOnly, text)
-	return text, err == nil
-}
-
 // parseMoment reads a date with or without a time, with or without a zone. Fractions of a second may have any length.
 func parseMoment(text string) (t time.Time, zoned, ok bool) {
 	text = strings.TrimSpace(text)

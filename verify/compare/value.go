@@ -46,19 +46,61 @@ func empty(raw json.RawMessage) bool {
 	return ok && strings.TrimSpace(text) == ""
 }
 
-// sameValue compares two texts by the type of their field. A text that is not of its type is compared as text: a value
-// that we cannot read must not become equal to one that we can.
-func sameValue(p flexi.Property, sent, found string) bool {
-	if p.Type == "" {
+// sameValue compares two texts by the type of their field, as Flexi keeps it. A text that is not of its type is compared as
+// text: a value that we cannot read must not become equal to one that we can.
+func (c Comparer) sameValue(p flexi.Property, sent, found string) bool {
+	switch p.Type {
+	case "":
 		return sameUntyped(p, sent, found)
-	}
-	if p.Type == typeDatetime {
+	case typeDatetime:
 		if same, ok := sameMoment(sent, found); ok {
 			return same
+		}
+	case typeDate:
+		if day, ok := flexi.Day(sent, c.Zone); ok {
+			sent = day
+		}
+	case typeNumeric:
+		if a, ok := parseDecimal(sent); ok {
+			if b, ok := parseDecimal(found); ok {
+				return sameNumber(a, b, p.Decimals)
+			}
 		}
 	}
 	return canonical(p, sent) == canonical(p, found)
 }
+
+// sameNumber compares what was sent with what Flexi kept of it: a number is equal when it is equal after rounding to the
+// field's decimals. Binary floats come with many more than that. Of a number that lies in the middle of two it is not known
+// which one Flexi takes, so either will do. Where the metadata do not tell the decimals (0), only a number with more of them
+// than any field keeps is rounded, to either of what fields keep.
+func sameNumber(sent, found decimal.Decimal, decimals int) bool {
+	if sent.Equal(found) {
+		return true
+	}
+	if decimals <= 0 {
+		return moreThanKept(sent) && (sameNumber(sent, found, manyKept) || sameNumber(sent, found, fewKept))
+	}
+	places := int32(min(decimals, maxDecimals))
+	if sent.Round(places).Equal(found.Round(places)) {
+		return true
+	}
+	half := decimal.New(5, -places-1)
+	return found.Round(places).Equal(found) && sent.Sub(found).Abs().Equal(half)
+}
+
+// Decimals that Flexi keeps of a number: of money, and of unit prices, amounts and rates (all of the fields in its published
+// metadata keep one or the other).
+const (
+	fewKept  = 2
+	manyKept = 6
+)
+
+// moreThanKept: a number with so many decimals is a binary float that no field keeps as it is.
+func moreThanKept(d decimal.Decimal) bool { return !d.Round(manyKept).Equal(d) }
+
+// maxDecimals bounds what metadata may say: the library would write out a million digits.
+const maxDecimals = 30
 
 // sameUntyped compares values of a field that the metadata do not have.
 func sameUntyped(p flexi.Property, sent, found string) bool {
@@ -68,7 +110,7 @@ func sameUntyped(p flexi.Property, sent, found string) bool {
 	}
 	if a, ok := parseDecimal(sent); ok {
 		if b, ok := parseDecimal(found); ok {
-			return a.Equal(b)
+			return sameNumber(a, b, 0)
 		}
 	}
 	if a, ok := parseLogic(sent); ok {
@@ -90,7 +132,7 @@ func canonical(p flexi.Property, text string) string {
 			return d.String()
 		}
 	case typeDate:
-		if d, ok := parseDate(text); ok {
+		if d, ok := flexi.Day(text, nil); ok {
 			return d
 		}
 	case typeDatetime:

@@ -55,6 +55,7 @@ func (s Story) clone() Story {
 	}
 	s.Decisions = slices.Clone(s.Decisions)
 	s.Problem = s.Problem.clone()
+	s.Days = maps.Clone(s.Days)
 	return s
 }
 

@@ -74,7 +74,7 @@ type Row struct {
 	FlexiID string   `json:"flexi_id,omitempty"`
 	Numbers []string `json:"numbers,omitempty"` // number keys this row owns, see Ledger.TakeNumber
 	Last    *Effect  `json:"last,omitempty"`    // nil: the key is unknown (never confirmed, or deleted)
-	Base    []int    `json:"base,omitempty"`    // ordinals of the events that took effect since the record was made
+	Base    []int    `json:"base,omitempty"`    // ordinals of the events that made it so; -n = event n and all before it, folded
 	Known   *Version `json:"known,omitempty"`   // highest sender's version that took effect
 
 	// The queue of events: each lies under its own key, Head..Tail are not final.
@@ -212,6 +212,8 @@ type Story struct {
 	Decisions []Decision `json:"decisions,omitempty"`
 	Cut       int        `json:"cut,omitempty"` // entries left out
 	Problem   *Problem   `json:"problem,omitempty"`
+
+	Days map[string]string `json:"days,omitempty"` // times that were sent as days, by field: compare.Comparer.Days
 }
 
 // Attempt is one claimed send.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"flexid/flexi"
+	"flexid/verify/compare"
 	"flexid/verify/ledger"
 )
 
@@ -29,7 +30,7 @@ type Story struct {
 	Attempts  []StoryAttempt  `json:"attempts"`
 	Looks     []StoryLook     `json:"looks"`
 	Decisions []StoryDecision `json:"decisions"`
-	Sent      json.RawMessage `json:"sent"`              // the document of the shown event
+	Sent      json.RawMessage `json:"sent"`              // the document of the shown event, as it was sent: a time in a date field is its day
 	Found     *Found          `json:"found"`             // what the last look that found something showed
 	Cut       int             `json:"cut,omitempty"`     // entries the ledger has left out of the middle
 	Earlier   int             `json:"earlier,omitempty"` // events older than the ones shown
@@ -130,6 +131,9 @@ func (s *Story) add(row *ledger.Row, ev ledger.Event) {
 	}
 	if ev.N == row.Shown() {
 		s.Problem, s.Sent = out.Problem, ev.Body
+		if story != nil {
+			s.Sent = compare.WithDays(ev.Body, story.Days)
+		}
 	}
 	s.Events = append(s.Events, out)
 }

@@ -146,7 +146,7 @@ func (c *core) logout() {
 func (d *daemon) settings() verify.Settings {
 	f, v := d.cfg.Flexi, d.cfg.Verify
 	return verify.Settings{
-		System: f.System, Company: f.Company,
+		System: f.System, Company: f.Company, Zone: d.cfg.Location,
 		Looks: v.Looks, SettleServerError: v.SettleServerError, SettleNoAnswer: v.SettleNoAnswer, SettleProxy: v.SettleProxy,
 		Sends: v.Sends, LookFirst: v.LookFirst, Overwrite: v.Overwrite,
 		Allow:    func(evidence string, op flexi.Op) bool { return f.Allow.Allowed(evidence, string(op)) },

@@ -1,0 +1,67 @@
+package verify
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"flexid/verify/compare"
+	"flexid/verify/ledger"
+)
+
+// mostBase bounds how many events are read and folded to know how we left a record. Of more, the older half is folded once
+// and stored: what an old event set must not be forgotten, or the record would look as if a person had changed it.
+const mostBase = 50
+
+// expected is the document as our events left it, nil where that is not known.
+func (e *Engine) expected(ctx context.Context, row *ledger.Row) (json.RawMessage, error) {
+	return e.fold(ctx, row, row.Base)
+}
+
+func (e *Engine) fold(ctx context.Context, row *ledger.Row, base []int) (json.RawMessage, error) {
+	var bodies []json.RawMessage
+	for _, n := range base {
+		ev, err := e.o.Ledger.Event(ctx, row.ID, n)
+		if err != nil {
+			return nil, fmt.Errorf("reading event %d: %w", n, err)
+		}
+		if ev.Body != nil {
+			bodies = append(bodies, ev.Body)
+		}
+	}
+	if len(bodies) == 0 {
+		return nil, nil
+	}
+	left, err := compare.Merge(bodies...)
+	if err != nil {
+		return nil, fmt.Errorf("folding %d events of %s/%s: %w", len(bodies), row.Evidence, row.Key, err)
+	}
+	return left, nil
+}
+
+// foldBase stores the older half of a long base under a key of its own, in place of these events: under the ordinal of the
+// last of them, negative. Whoever folds the same events stores the same bytes, so a crash in between, or two replicas, do no
+// harm. The shorter base becomes durable with the next change of the row.
+func (e *Engine) foldBase(ctx context.Context, row *ledger.Row) error {
+	if len(row.Base) <= mostBase {
+		return nil
+	}
+	older := row.Base[:len(row.Base)/2]
+	last := older[len(older)-1]
+	left, err := e.fold(ctx, row, older)
+	if err != nil {
+		return err
+	}
+	err = e.o.Ledger.PutEvent(ctx, row.ID, ledger.Event{N: -last, Body: left})
+	var large *ledger.TooLargeError
+	switch {
+	case errors.As(err, &large): // it cannot be compared with any more, which is no reason to hold the document up
+		row.Base = nil
+		return nil
+	case err != nil:
+		return fmt.Errorf("storing what the first %d events of %s/%s left: %w", last, row.Evidence, row.Key, err)
+	}
+	row.Base = append([]int{-last}, row.Base[len(older):]...)
+	return nil
+}

@@ -96,7 +96,7 @@ func (r *reader) data(fields map[string]json.RawMessage) {
 	if err != nil {
 		r.fail("data_base64 of the CloudEvent is not base64")
 	}
-	r.doc = decoded
+	r.doc = Unmarked(decoded)
 }
 
 // attributes takes what an event needs. The attribute source is part of the event id alone: it names a system, not one of

@@ -30,7 +30,7 @@ func (d Decoder) Decode(m Message) verify.Event {
 	if source, ok := sourceOf(d.Prefix, m.Subject); ok {
 		return d.delivery(source, m)
 	}
-	r := &reader{system: d.System, op: flexi.Create, doc: m.Data, event: verify.Event{
+	r := &reader{system: d.System, op: flexi.Create, doc: Unmarked(m.Data), event: verify.Event{
 		EventID:  fmt.Sprintf("%s:%d:%d", m.Stream, m.Seq, m.Time.UnixNano()),
 		Evidence: UnknownEvidence, Received: m.Received, Subject: m.Subject,
 		Stream: m.Stream, Seq: m.Seq, StreamTime: m.Time,

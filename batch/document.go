@@ -81,15 +81,18 @@ func (r *reader) object(doc []byte) (fields map[string]json.RawMessage, problem 
 	if r.file {
 		hint = "an event is one document; a list or an envelope must be the whole file"
 	}
-	if at := invalidUTF8(doc); at >= 0 {
-		return nil, fmt.Sprintf("the body is not UTF-8: byte %d", at+1)
+	if what := OtherFormat(doc); what != "" {
+		return nil, "the body is " + what
+	}
+	if problem := notUTF8(doc); problem != "" {
+		return nil, "the body is " + problem
 	}
 	trimmed := bytes.TrimSpace(doc)
 	switch {
 	case len(trimmed) == 0:
 		return nil, "the body is empty: send the document as a JSON object"
-	case bytes.HasPrefix(trimmed, []byte("\xef\xbb\xbf")):
-		return nil, "the body begins with a byte order mark: send plain UTF-8"
+	case bytes.HasPrefix(trimmed, byteOrderMark):
+		return nil, "the body has a byte order mark that is not its very beginning: send plain UTF-8"
 	}
 	decoder := json.NewDecoder(bytes.NewReader(doc))
 	var value json.RawMessage
@@ -131,15 +134,4 @@ func place(doc []byte, err error) string {
 	}
 	before := doc[:at]
 	return fmt.Sprintf("its line %d, byte %d: %s", 1+bytes.Count(before, []byte("\n")), int(at)-bytes.LastIndexByte(before, '\n')-1, text)
-}
-
-func invalidUTF8(doc []byte) int {
-	for i := 0; i < len(doc); {
-		c, size := utf8.DecodeRune(doc[i:])
-		if c == utf8.RuneError && size == 1 {
-			return i
-		}
-		i += size
-	}
-	return -1
 }

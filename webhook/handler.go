@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"mime"
@@ -91,6 +92,7 @@ func (c *call) deliver() (answer, error) {
 		refusal.Retry = 1
 		return answer{}, refusal
 	}
+	request.Body = bytes.TrimPrefix(body, byteOrderMark) // the proof is over the bytes as they came
 	delivery, err := kind.Read(request)
 	if err != nil {
 		return answer{}, err
@@ -101,6 +103,9 @@ func (c *call) deliver() (answer, error) {
 	}
 	return c.keep(delivery)
 }
+
+// byteOrderMark is how some senders begin every body; it is no content.
+var byteOrderMark = []byte("\xef\xbb\xbf")
 
 // route finds the source. The answer is one and the same for whatever is not there, so that nobody learns which names are.
 func (c *call) route() error {

@@ -1,12 +1,14 @@
 package webhook
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
 	"net/netip"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -306,4 +308,40 @@ func TestGigabyte(t *testing.T) {
 	if r.count("flexid_webhook_rejected_total", "reason", "size") != 1 || body.read.Load() > 64<<20 || after.TotalAlloc-before.TotalAlloc > 32<<20 {
 		t.Errorf("%d bytes read, %d allocated", body.read.Load(), after.TotalAlloc-before.TotalAlloc)
 	}
+}
+
+// TestByteOrderMark: a mark at the very beginning is no content, though a signature is over it; the same body with and
+// without it is one delivery.
+func TestByteOrderMark(t *testing.T) {
+	const mark = "\ufeff"
+	t.Run("token", func(t *testing.T) {
+		r := start(t, nil)
+		for i, body := range []string{mark + doc, doc} {
+			got := r.send("POST", "/in/shop/banka", body, bearer, "Idempotency-Key: e1")
+			if got.status != 202 || strings.Contains(got.body, `"again":true`) != (i == 1) {
+				t.Errorf("delivery %d: %d %s", i, got.status, got.body)
+			}
+		}
+		for id, d := range r.sink.all() {
+			if string(d.Body) != doc {
+				t.Errorf("%s holds %q", id, d.Body)
+			}
+		}
+	})
+	t.Run("signed", func(t *testing.T) {
+		r := start(t, nil)
+		decoded, err := decodeKey(shared)
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := strconv.FormatInt(signedAt.Unix(), 10)
+		signature := "v1," + base64.StdEncoding.EncodeToString(mac(decoded.shared, []byte("msg_9."+at+"."+mark+doc)))
+		got := r.send("POST", "/in/std", mark+doc, "webhook-id: msg_9", "webhook-timestamp: "+at, "webhook-signature: "+signature)
+		if got.status != 202 || len(r.sink.all()) != 1 {
+			t.Errorf("%d %s, %d stored", got.status, got.body, len(r.sink.all()))
+		}
+		if got := r.send("POST", "/in/std", doc, "webhook-id: msg_9", "webhook-timestamp: "+at, "webhook-signature: "+signature); got.status != 401 {
+			t.Errorf("a body without the mark that was signed: %d", got.status)
+		}
+	})
 }

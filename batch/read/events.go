@@ -53,12 +53,12 @@ func (s *scanner) file(name, format string, yield func(Event) bool) error {
 	if err != nil && !errors.Is(err, io.EOF) {
 		return err
 	}
-	switch {
-	case bytes.HasPrefix(head, []byte("\xef\xbb\xbf")):
-		_, _ = s.in.Discard(3) // was peeked
-		head = head[3:]
-	case bytes.HasPrefix(head, []byte("\xff\xfe")), bytes.HasPrefix(head, []byte("\xfe\xff")):
-		return s.stop("the file is UTF-16: save it as UTF-8")
+	if plain := batch.Unmarked(head); len(plain) < len(head) {
+		_, _ = s.in.Discard(len(head) - len(plain)) // was peeked
+		head = plain
+	}
+	if what := batch.OtherFormat(head); what != "" {
+		return s.stop("the file is %s", what)
 	}
 	body := bytes.TrimLeft(head, " \t\r\n")
 	switch {

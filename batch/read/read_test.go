@@ -61,7 +61,7 @@ func TestForms(t *testing.T) {
 		{"envelope with a word", "", "", `{"winstrom":{"banka":"x"}}`, []string{`1 ! beside "banka"`}},
 		{"envelope that does not end", "", "", `{"winstrom":{"banka":[{}]`, []string{"1 banka {}", "1 ! the file ends after banka"}},
 		{"more after the envelope", "", "", `{"winstrom":{"banka":[]}} {}`, []string{"1 ! the file goes on after the envelope"}},
-		{"no JSON", "", "", "kod;castka\nA;1\n", []string{"1 ! 'k' stands"}},
+		{"no JSON", "", "", "kod;castka\nA;1\n", []string{"1 ! the file is a table (CSV)"}},
 		{"UTF-16", "", "", "\xff\xfe{\x00", []string{"1 ! the file is UTF-16"}},
 		{"a minus that never ends", "", "", `{"winstrom":{"@version":}}`, []string{"1 ! a bracket"}},
 	} {

@@ -76,8 +76,8 @@ func (p *program) pushFiles(ctx context.Context, args []string, fl pushFlags) er
 	if err != nil {
 		return usagef("%w", err)
 	}
-	for _, name := range passed {
-		p.say("%s is passed over: in a folder push takes *.json, *.ndjson and *.jsonl, with or without .gz", clean(name))
+	if err := p.tellPassed(files, passed); err != nil {
+		return err
 	}
 	s, err := p.pushSettings()
 	if err != nil && !fl.check {
@@ -96,6 +96,24 @@ func (p *program) pushFiles(ctx context.Context, args []string, fl pushFlags) er
 		return err
 	}
 	return p.pushReport(run, fl, spool)
+}
+
+// tellPassed names what lies in a folder and is not pushed. Nothing but folders is an error: a night whose exporter began to
+// write into a folder by date must not look like a night without work.
+func (p *program) tellPassed(files []string, passed []push.Passed) error {
+	folders := 0
+	for _, at := range passed {
+		if at.Folder {
+			folders++
+			p.say("%s is passed over: push does not go into folders; to push what is in it: flexid push %s", clean(at.Name), clean(at.Name))
+			continue
+		}
+		p.say("%s is passed over: in a folder push takes *.json, *.ndjson and *.jsonl, with or without .gz", clean(at.Name))
+	}
+	if len(files) == 0 && folders > 0 {
+		return &exitError{exitFailed, fmt.Errorf("no file to push, only %s that push does not go into: push them by their names", many(folders, "folder"))}
+	}
+	return nil
 }
 
 // spoolDir is where the input lies meanwhile. /tmp is memory on many systems, and a file may be larger than that.

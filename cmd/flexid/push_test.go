@@ -314,6 +314,72 @@ func TestPushCheckTakesWhatPeopleHave(t *testing.T) {
 	}
 }
 
+// TestPushSubfolders: a folder inside a folder is not entered, and never left out in silence.
+func TestPushSubfolders(t *testing.T) {
+	const night = "../../../shared/data/cases/dated-subfolder/night"
+	if _, err := os.Stat(night); err != nil {
+		t.Skip("the shared cases are not here: ", err)
+	}
+	linked := t.TempDir()
+	there, err := filepath.Abs(night)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(there, filepath.Join(linked, "night")); err != nil {
+		t.Fatal(err)
+	}
+	only := t.TempDir()
+	for _, name := range []string{"2026-11-30", ".being-written"} {
+		if err := os.Mkdir(filepath.Join(only, name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, tc := range map[string]struct {
+		arg  string
+		code int
+		talk []string
+		not  string
+	}{
+		"beside a file":       {night, 0, []string{night + "/2026-11-30 is passed over", "flexid push " + night + "/2026-11-30", "1 document in 1 file"}, ""},
+		"by its name":         {night + "/2026-11-30", 0, []string{"1 document in 1 file"}, "passed over"},
+		"nothing but folders": {only, 1, []string{only + "/2026-11-30 is passed over", "no file to push, only 1 folder"}, "being-written"},
+		"behind a link":       {linked, 1, []string{linked + "/night is passed over"}, ""},
+		"an empty folder":     {t.TempDir(), 3, []string{"no documents"}, "passed over"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			code, _, talk := call([]string{"FLEXID_STATE_DIR=" + t.TempDir()}, "push", "--check", tc.arg)
+			if code != tc.code || tc.not != "" && strings.Contains(talk, tc.not) {
+				t.Errorf("exit %d, want %d\n%s", code, tc.code, talk)
+			}
+			for _, want := range tc.talk {
+				if !strings.Contains(talk, want) {
+					t.Errorf("%q is missing in\n%s", want, talk)
+				}
+			}
+		})
+	}
+}
+
+// TestPushWrongEncoding: a file that a Czech program exported is refused in words that say what to do with it.
+func TestPushWrongEncoding(t *testing.T) {
+	const dir = "../../../shared/data/cases/wrong-encoding"
+	if _, err := os.Stat(dir); err != nil {
+		t.Skip("the shared cases are not here: ", err)
+	}
+	for name, want := range map[string]string{
+		"cp1250.ndjson": `cp1250.ndjson:1: the body is not UTF-8: byte 103 in field "popis"; it looks like Windows-1250, in which it says "Příliš žluťoučký kůň"`,
+		"envelope.xml":  "envelope.xml:1: the file is XML, which flexid does not read",
+		"table.csv":     "table.csv:1: the file is a table (CSV)",
+	} {
+		t.Run(name, func(t *testing.T) {
+			code, _, talk := call([]string{"FLEXID_STATE_DIR=" + t.TempDir()}, "push", "--check", filepath.Join(dir, name))
+			if code != exitFailed || !strings.Contains(talk, want) {
+				t.Errorf("exit %d\n%s\nwant %s", code, talk, want)
+			}
+		})
+	}
+}
+
 // TestPushStoppedWhileItChecks sends nothing and says so.
 func TestPushStoppedWhileItChecks(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())

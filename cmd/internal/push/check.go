@@ -121,10 +121,16 @@ func unpacked(r io.Reader) (io.Reader, error) {
 	return gzip.NewReader(in)
 }
 
-// Expand turns folders into the files in them, sorted by name: *.json, *.ndjson and *.jsonl, also with .gz. Other files there
-// are passed over and named. Names that begin with a dot are not even that, so that a file can be written there under such a
-// name and renamed when it is whole.
-func Expand(args []string) (files, passed []string, err error) {
+// Passed is something in a folder that Expand did not take.
+type Passed struct {
+	Name   string
+	Folder bool // not entered: what lies in it may be of another night, or still be written
+}
+
+// Expand turns folders into the files in them, sorted by name: *.json, *.ndjson and *.jsonl, also with .gz. Other files and
+// folders there are passed over and named. Names that begin with a dot are not even that, so that a file can be written there
+// under such a name and renamed when it is whole.
+func Expand(args []string) (files []string, passed []Passed, err error) {
 	for _, arg := range args {
 		info, err := os.Stat(arg)
 		switch {
@@ -143,15 +149,26 @@ func Expand(args []string) (files, passed []string, err error) {
 		for _, entry := range entries {
 			name := filepath.Join(arg, entry.Name())
 			switch {
-			case entry.IsDir() || strings.HasPrefix(entry.Name(), "."):
+			case strings.HasPrefix(entry.Name(), "."):
+			case isFolder(name, entry):
+				passed = append(passed, Passed{Name: name, Folder: true})
 			case isInput(entry.Name()):
 				files = append(files, name)
 			default:
-				passed = append(passed, name)
+				passed = append(passed, Passed{Name: name})
 			}
 		}
 	}
 	return files, passed, nil
+}
+
+// isFolder also follows a link: what it points to counts.
+func isFolder(name string, entry os.DirEntry) bool {
+	if entry.Type()&os.ModeSymlink == 0 {
+		return entry.IsDir()
+	}
+	info, err := os.Stat(name)
+	return err == nil && info.IsDir()
 }
 
 func isInput(name string) bool {

@@ -29,8 +29,9 @@ func (i *Intake) Handle(ctx context.Context, m Message) error {
 	if err != nil {
 		return fmt.Errorf("accepting event %s of %s: %w", event.EventID, m.Subject, err)
 	}
+	// The line for people is written when it parks, as of every parking.
 	if event.Problem != "" && !receipt.Again {
-		i.Log.Warn().Str("evidence", event.Evidence).Str("key", event.Key).Str("event_id", event.EventID).
+		i.Log.Debug().Str("evidence", event.Evidence).Str("key", event.Key).Str("event_id", event.EventID).
 			Uint64("seq", m.Seq).Str("problem", event.Problem).Msg("event cannot be read; it is parked with its bytes")
 	}
 	return nil

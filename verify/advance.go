@@ -87,7 +87,7 @@ func (e *Engine) step(ctx, work context.Context, row *ledger.Row, seen sight) (t
 	}
 
 	// 2. What the outside has not been told yet.
-	if len(row.Untold) > 0 {
+	if len(row.Untold) > 0 || len(row.Parkings) > 0 {
 		return e.tellAll(ctx, row)
 	}
 
@@ -311,6 +311,7 @@ func (e *Engine) confirm(row *ledger.Row, ev *ledger.Event, x effect) {
 // park hands the current event to a person, or ends it for good where it had no effect.
 func (e *Engine) park(row *ledger.Row, r ledger.Reason, p ledger.Problem) {
 	row.Work.Story.Problem = &p
+	e.parking(row, r, p.Text)
 	switch r {
 	case ledger.Rejected, ledger.Unreadable, ledger.IDReused:
 		e.end(row, ledger.Parked, r)

@@ -1,6 +1,7 @@
 package verify_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -122,7 +123,9 @@ func TestLateCommitOfARejected(t *testing.T) {
 		b.pass(15 * time.Minute)
 		b.wantRecords("A", 1)
 		b.becomes("A", 2*time.Hour, ledger.Parked, ledger.Duplicate)
-		if a := b.told.alerts(); len(a) != 1 {
+		b.until(time.Minute, "each parking alerted once", func() bool { return slices.Equal(b.told.alerts(), []string{"rejected", "duplicate"}) })
+		b.pass(time.Hour)
+		if a := b.told.alerts(); len(a) != 2 {
 			b.t.Fatalf("alerts %v", a)
 		}
 	})

@@ -76,11 +76,7 @@ func (e *Engine) torn(ctx context.Context, row *ledger.Row) (bool, error) {
 		text := fmt.Sprintf("it was sent in one request, and so in one transaction, with %s, which is in Flexi while this one is not: "+
 			"look for it in Flexi, then confirm or resend", found)
 		e.park(row, ledger.Unknown, ledger.Problem{Text: text, Link: found})
-		if err := e.save(ctx, row); err != nil {
-			return false, err
-		}
-		e.alert(ctx, string(ledger.Unknown), row, text)
-		return true, nil
+		return true, e.save(ctx, row)
 	}
 	return false, nil
 }

@@ -32,6 +32,7 @@ type bench struct {
 	ledger *ledger.Ledger
 	state  *ledger.StateBucket
 	wrap   func(verify.Ledger) verify.Ledger
+	store  verify.Store // in place of state, nil = state itself
 	set    verify.Settings
 	told   *tellers
 	seen   counts
@@ -154,8 +155,12 @@ func (b *bench) engine(set verify.Settings, wrap func(verify.Ledger) verify.Ledg
 	if wrap != nil {
 		led = wrap(led)
 	}
+	var store verify.Store = b.state
+	if b.store != nil {
+		store = b.store
+	}
 	eng, err := verify.New(verify.Options{
-		ERP: erp, Ledger: led, State: b.state, Teller: b.told, Observer: &b.seen, Settings: set, Log: b.log,
+		ERP: erp, Ledger: led, State: store, Teller: b.told, Observer: &b.seen, Settings: set, Log: b.log,
 		Rand: func() float64 { return 0.5 },
 		Now:  func() time.Time { return time.Now().Add(ahead) },
 	})

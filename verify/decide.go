@@ -30,6 +30,10 @@ func (e *Engine) Decide(ctx context.Context, a Address, d Decision) (ledger.Row,
 	if err != nil {
 		return row, fmt.Errorf("reading %s: %w", a, e.storeError(err))
 	}
+	if d.Revision != 0 && row.Revision != d.Revision {
+		due = e.due(&row)
+		return row, &DecisionError{Changed: true, Text: fmt.Sprintf("it changed since it was listed and is %s now: look at it and decide again", stateText(&row))}
+	}
 	if err := e.decide(ctx, &row, d); err != nil {
 		// due stays: the row in hand may already show what was not stored, only the schedule's own read can tell.
 		var conflict *ledger.ConflictError
@@ -67,7 +71,7 @@ func (e *Engine) decide(ctx context.Context, row *ledger.Row, d Decision) error 
 	if row.State == ledger.Sending {
 		return &DecisionError{Text: "it is being sent just now: try again when the attempt is over", Retry: true}
 	}
-	acts := d.What == DecideConfirm || d.What == DecideResend || d.What == DecideDrop
+	acts := d.What != DecideLook && d.What != DecideNote
 	if quiet := e.settled(row); acts && e.o.Now().Before(quiet) {
 		// A person may have seen what a request that still runs is about to change.
 		return &DecisionError{Retry: true, Text: fmt.Sprintf(
@@ -141,13 +145,9 @@ func (e *Engine) decideLook(ctx context.Context, row *ledger.Row) (string, error
 	return string(f.verdict), nil
 }
 
-func waitsForPerson(row *ledger.Row) bool {
-	return row.State == ledger.Maybe || row.State == ledger.Parked && !row.Work.Final
-}
-
 func (e *Engine) decideConfirm(ctx context.Context, row *ledger.Row) (string, error) {
 	if !waitsForPerson(row) {
-		return "", &DecisionError{Text: fmt.Sprintf("it is %s: there is nothing to confirm", stateText(row))}
+		return "", &DecisionError{Text: confirmRefused(row)}
 	}
 	t, ans, err := e.lookForPerson(ctx, row)
 	if err != nil {
@@ -159,15 +159,13 @@ func (e *Engine) decideConfirm(ctx context.Context, row *ledger.Row) (string, er
 		e.confirm(row, t.ev, effect{})
 		return "deleted", nil
 	}
-	switch {
-	case len(all) == 0:
-		return "", &DecisionError{Text: "Flexi shows no record of this document: resend or drop it"}
-	case len(all) > 1:
-		return "", &DecisionError{Text: "Flexi shows several records (ids " + ids(all) + "): delete the wrong ones there first"}
-	case len(mine) == 0 && e.otherOfOurs(t, all[0]) != "":
+	e.note(row, "person", finding{verdict: verdictDone}, ans)
+	if why := confirmRefused(row); why != "" {
+		return "", &DecisionError{Text: why}
+	}
+	if len(mine) == 0 && e.otherOfOurs(t, all[0]) != "" {
 		return "", &DecisionError{Text: "record " + all[0].ID() + " is another document of ours, " + e.otherOfOurs(t, all[0]) + ": drop this one, or correct its number"}
 	}
-	e.note(row, "person", finding{verdict: verdictDone}, ans)
 	e.confirm(row, t.ev, effect{flexiID: all[0].ID(), number: shownNumber(row.Evidence, all[0]), reason: ledger.Adopted, own: carries(all[0], row.Ext)})
 	rec := ledger.Event{Number: row.Number, Body: shownFields(all[0])}
 	describe(row, &rec, e.o.Settings.Zone)
@@ -178,16 +176,13 @@ func (e *Engine) decideConfirm(ctx context.Context, row *ledger.Row) (string, er
 
 func (e *Engine) decideResend(ctx context.Context, row *ledger.Row) (string, error) {
 	w, now := row.Work, e.o.Now()
-	last := row.Head == row.Tail
-	switch {
-	case row.State == ledger.Maybe, row.State == ledger.Parked && row.Reason == ledger.Unknown:
-		row.State, row.Reason = ledger.Maybe, ""
-		w.ByPerson, w.Exists, w.Reject = true, false, nil
-		w.Absences, w.LastAbs, w.Step, w.Ended = 0, time.Time{}, 0, now
-		row.Due = now
-		return "it is sent again after three looks that show that it is not done", nil
-	case row.State == ledger.Parked && (row.Reason == ledger.Conflict || row.Reason == ledger.Duplicate),
-		row.State == ledger.Parked && row.Reason == ledger.Rejected && last:
+	if why := resendRefused(row); why != "" {
+		return "", &DecisionError{Text: why}
+	}
+	switch row.Reason {
+	case ledger.Unreadable, ledger.IDReused:
+		return e.resendUnread(ctx, row)
+	case ledger.Conflict, ledger.Duplicate, ledger.Rejected:
 		_, ans, err := e.lookForPerson(ctx, row)
 		if err != nil {
 			return "", err
@@ -195,41 +190,68 @@ func (e *Engine) decideResend(ctx context.Context, row *ledger.Row) (string, err
 		if row.Last != nil && len(ans.records) == 0 {
 			row.Last, row.Base, row.FlexiID = nil, nil, "" // the record is gone: the key is unknown again
 		}
-		story := w.Story
-		story.Problem = nil
-		row.Work = &ledger.Work{N: w.N, Op: w.Op, Begun: w.Begun, FirstTry: now, Attempt: w.Attempt, Pass: row.Reason == ledger.Conflict, Story: story}
-		row.State, row.Reason, row.Cause, row.Due = ledger.Queued, "", "", now
+		e.anew(row)
 		return "it is judged and sent again", nil
 	}
-	return "", &DecisionError{Text: fmt.Sprintf("it is %s: send a new event instead", stateText(row))}
+	row.State, row.Reason = ledger.Maybe, ""
+	w.ByPerson, w.Exists, w.Reject = true, false, nil
+	w.Absences, w.LastAbs, w.Step, w.Ended = 0, time.Time{}, 0, now
+	row.Due = now
+	return "it is sent again after three looks that show that it is not done", nil
 }
 
+// anew puts the current event back into the queue as if it had just come, with its history.
+func (e *Engine) anew(row *ledger.Row) {
+	w, now := row.Work, e.o.Now()
+	story := w.Story
+	story.Problem = nil
+	row.Work = &ledger.Work{N: w.N, Op: w.Op, Begun: w.Begun, FirstTry: now, Attempt: w.Attempt, Pass: row.Reason == ledger.Conflict, Story: story}
+	row.State, row.Reason, row.Cause, row.Due = ledger.Queued, "", "", now
+}
+
+// resendUnread takes an event as a person says it is meant: one whose id was used before as one of its own, one that named
+// an evidence which was not there as it stands. Bytes that are no document cannot become one.
+func (e *Engine) resendUnread(ctx context.Context, row *ledger.Row) (string, error) {
+	ev, err := e.o.Ledger.Event(ctx, row.ID, row.Work.N)
+	if err != nil {
+		return "", fmt.Errorf("reading event %d: %w", row.Work.N, err)
+	}
+	if ev.Body == nil {
+		return "", &DecisionError{Text: "its bytes are no document, at any time: have the sender send it again, corrected, and drop this one"}
+	}
+	if ev.Born != "" {
+		ev.Born, ev.Problem = "", nil
+		if err := e.o.Ledger.PutEvent(ctx, row.ID, ev); err != nil {
+			return "", fmt.Errorf("changing event %d: %w", ev.N, err)
+		}
+	}
+	e.anew(row)
+	row.LookOnce = true
+	return "it is judged as an event of its own and sent", nil
+}
+
+// decideDrop gives the current event up. What was never sent needs no look: nothing of it can be in Flexi.
 func (e *Engine) decideDrop(ctx context.Context, row *ledger.Row) (string, error) {
 	w := row.Work
-	if w.Final || row.State != ledger.Maybe && row.State != ledger.Parked && row.State != ledger.Queued {
-		return "", &DecisionError{Text: fmt.Sprintf("it is %s: there is nothing to drop", stateText(row))}
+	if !droppable(row) {
+		return "", &DecisionError{Text: dropRefused(row)}
 	}
-	if w.Attempt > 0 || row.State == ledger.Parked {
+	if w.Opens > 0 || !w.Final && (w.Attempt > 0 || row.State == ledger.Parked) {
 		t, ans, err := e.lookForPerson(ctx, row)
 		if err != nil {
 			return "", err
 		}
-		mine, _ := e.sort(t, ans.records)
-		if len(mine) > 0 && row.Last == nil {
-			return "", &DecisionError{Text: "Flexi shows record " + ids(mine) + " of this document: confirm it, or delete it there first"}
+		f := finding{verdict: verdictSend}
+		if !w.Final {
+			if f, err = e.judge(ctx, t, ans); err != nil {
+				return "", err
+			}
 		}
-		if f, err := e.judge(ctx, t, ans); err == nil && w.Opens > 0 && f.verdict == verdictDone {
-			return "", &DecisionError{Text: "Flexi shows the change as done: confirm it"}
-		}
-		e.note(row, "person", finding{verdict: verdictSend}, ans)
+		e.note(row, "person", f, ans)
+	}
+	if why := dropRefused(row); why != "" {
+		return "", &DecisionError{Text: why}
 	}
 	e.end(row, ledger.Dropped, "")
 	return "dropped", nil
-}
-
-func stateText(row *ledger.Row) string {
-	if row.Reason != "" {
-		return string(row.State) + " (" + string(row.Reason) + ")"
-	}
-	return string(row.State)
 }

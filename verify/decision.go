@@ -19,7 +19,7 @@ type What string
 const (
 	DecideConfirm What = "confirm" // the record in Flexi is the document: take it as done
 	DecideResend  What = "resend"  // send again, after the absences that a resend needs
-	DecideDrop    What = "drop"    // the event is given up; offered only if the last look shows no record of ours
+	DecideDrop    What = "drop"    // the event is given up; see dropRefused
 	DecideLook    What = "look"    // look now
 	DecideNote    What = "note"    // write a sentence into the history
 )
@@ -29,12 +29,20 @@ type Decision struct {
 	What What
 	By   string // required
 	Why  string // required for confirm, resend, drop and note
+
+	Revision uint64 // of the row that the person saw; 0 = whatever it says now
+}
+
+// Decisions lists what a person may decide.
+func Decisions() []What {
+	return []What{DecideLook, DecideConfirm, DecideResend, DecideDrop, DecideNote}
 }
 
 // DecisionError says why a decision was not taken; nothing was changed. Retry is set when it would be taken later.
 type DecisionError struct {
-	Text  string
-	Retry bool
+	Text    string
+	Retry   bool
+	Changed bool // the row is another one than the person saw
 }
 
 func (e *DecisionError) Error() string { return e.Text }

@@ -165,6 +165,7 @@ func (e *Engine) tellIndex(row *ledger.Row, worker bool) {
 		e.o.Observer.Entered(string(row.State))
 	}
 	row.Was = row.State
+	e.logParkings(row)
 }
 
 // due is when a row wants attention: its head event, something untold, or something owed.
@@ -178,7 +179,7 @@ func (e *Engine) due(row *ledger.Row) time.Time {
 			due = t
 		}
 	}
-	if len(row.Untold) > 0 {
+	if len(row.Untold) > 0 || len(row.Parkings) > 0 {
 		return e.o.Now()
 	}
 	if row.State == ledger.Sending {

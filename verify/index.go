@@ -50,6 +50,8 @@ type index struct {
 	wake  [lanes]chan struct{}
 	known map[ledger.ID]word
 
+	standings map[Standing]*standing
+
 	// Documents behind closed doors, by evidence. They cost nothing there: the gate fetches one when a door may be tried,
 	// and all of them when it opens.
 	behind map[string]map[ledger.ID]*item
@@ -77,7 +79,7 @@ type doors interface {
 func newIndex(d doors) *index {
 	x := &index{
 		items: map[ledger.ID]*item{}, known: map[ledger.ID]word{}, openings: map[ledger.ID]opening{}, doubts: map[ledger.ID]doubt{},
-		behind: map[string]map[ledger.ID]*item{}, doors: d,
+		behind: map[string]map[ledger.ID]*item{}, doors: d, standings: map[Standing]*standing{},
 	}
 	for l := range x.wake {
 		x.wake[l] = make(chan struct{}, 1)
@@ -89,8 +91,39 @@ func newIndex(d doors) *index {
 
 // word is the newest word on a document.
 type word struct {
-	state    ledger.State
+	standing *standing // shared by all documents that stand alike
 	revision uint64
+}
+
+// standing is where documents stand. There are few different ones, however many documents there are.
+type standing struct {
+	Standing
+	documents int
+}
+
+// stand moves a document to where its row says it stands.
+func (x *index) stand(row *ledger.Row) {
+	x.leave(row.ID)
+	s := Standing{State: row.State, Reason: row.Reason}
+	if row.State == ledger.Parked {
+		s.Cause = row.Cause
+	}
+	at := x.standings[s]
+	if at == nil {
+		at = &standing{Standing: s}
+		x.standings[s] = at
+	}
+	at.documents++
+	x.known[row.ID] = word{at, row.Revision}
+}
+
+// leave takes a document out of the count.
+func (x *index) leave(id ledger.ID) {
+	if k, ok := x.known[id]; ok {
+		if k.standing.documents--; k.standing.documents == 0 {
+			delete(x.standings, k.standing.Standing)
+		}
+	}
 }
 
 // sight is which revision of a row was seen here, since when. It judges foreign leases: only a revision that stood still
@@ -124,7 +157,7 @@ func (x *index) put(row *ledger.Row, due, now time.Time, own bool) {
 		}
 		return
 	}
-	x.known[row.ID] = word{row.State, row.Revision}
+	x.stand(row)
 	x.doubted(row)
 	x.watchOpening(row, now)
 	if it == nil {
@@ -157,7 +190,7 @@ func (x *index) place(it *item, row *ledger.Row, now time.Time) {
 
 // laneOf: a queued head waits for a write, the rest only reads.
 func laneOf(row *ledger.Row) lane {
-	if row.State == ledger.Queued && len(row.Untold) == 0 {
+	if row.State == ledger.Queued && len(row.Untold) == 0 && len(row.Parkings) == 0 {
 		return laneSend
 	}
 	return laneLook
@@ -310,15 +343,19 @@ func (x *index) end(id ledger.ID, due, now time.Time) {
 	x.move(it, due, it.lane)
 }
 
-// counts of documents by state.
-func (x *index) counts() map[string]int {
+// counts of documents by where they stand, and by state alone.
+func (x *index) counts() ([]Standing, map[string]int) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	n := map[string]int{}
-	for _, k := range x.known {
-		n[string(k.state)]++
+	all, n := make([]Standing, 0, len(x.standings)), map[string]int{}
+	for _, at := range x.standings {
+		s := at.Standing
+		s.Documents = at.documents
+		all = append(all, s)
+		n[string(s.State)] += s.Documents
 	}
-	return n
+	slices.SortFunc(all, Standing.compare)
+	return all, n
 }
 
 // resync forgets which revisions were seen: all rows come again.
@@ -326,7 +363,7 @@ func (x *index) resync() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for id, k := range x.known {
-		x.known[id] = word{state: k.state}
+		x.known[id] = word{standing: k.standing}
 	}
 	for _, it := range x.items {
 		it.revision = 0
@@ -347,6 +384,7 @@ func (x *index) forget(id ledger.ID) {
 	if it := x.items[id]; it != nil {
 		x.move(it, time.Time{}, it.lane)
 	}
+	x.leave(id)
 	delete(x.known, id)
 	delete(x.doubts, id)
 	delete(x.openings, id)

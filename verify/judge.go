@@ -58,6 +58,10 @@ func (e *Engine) note(row *ledger.Row, why string, f finding, ans answer) {
 	for _, r := range ans.records {
 		l.Found = append(l.Found, r.ID())
 	}
+	mine, _ := e.sort(&task{row: row}, ans.records)
+	for _, r := range mine {
+		l.Ours = append(l.Ours, r.ID())
+	}
 	row.Work.Story.Looks = append(row.Work.Story.Looks, l)
 	e.looked(string(f.verdict))
 }

@@ -2,6 +2,7 @@ package verify_test
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ import (
 type counts struct {
 	mu      sync.Mutex
 	entered map[string]int
+	parked  []string // reasons in the log's lines of parkings
 }
 
 func (c *counts) Entered(state string) {
@@ -31,10 +33,25 @@ func (c *counts) into(state ledger.State) int {
 	return c.entered[string(state)]
 }
 
-func (*counts) Call(string)              {}
-func (*counts) Looked(string)            {}
-func (*counts) WriteTook(float64)        {}
-func (*counts) Log(string, ...[2]string) {}
+func (c *counts) Log(event string, fields ...[2]string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, f := range fields {
+		if event == "document parked" && f[0] == "reason" {
+			c.parked = append(c.parked, f[1])
+		}
+	}
+}
+
+func (c *counts) lines() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.parked)
+}
+
+func (*counts) Call(string)       {}
+func (*counts) Looked(string)     {}
+func (*counts) WriteTook(float64) {}
 
 // TestEntriesAreCounted: every entry into a state counts once, also where the watch shows a write before its writer hears of it.
 func TestEntriesAreCounted(t *testing.T) {

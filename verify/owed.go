@@ -84,12 +84,7 @@ func (e *Engine) check(ctx context.Context, row *ledger.Row, late bool) (turn, e
 	w := row.Work
 	w.Final = false
 	e.park(row, reason, p)
-	row.Work.Story.Problem = &p
-	if err := e.save(ctx, row); err != nil {
-		return turn{}, err
-	}
-	e.alert(ctx, string(reason), row, p.Text)
-	return again(), nil
+	return again(), e.save(ctx, row)
 }
 
 // owedPause is how long a look that is owed waits after one that was no look: the longer the ERP cannot be read, the longer.

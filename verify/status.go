@@ -1,8 +1,11 @@
 package verify
 
 import (
+	"cmp"
 	"context"
 	"time"
+
+	"flexid/verify/ledger"
 )
 
 // GateStatus is the door for one evidence, or for all ("" as evidence).
@@ -22,6 +25,7 @@ type GateStatus struct {
 type Status struct {
 	Gates     []GateStatus      `json:"gates"`
 	Documents map[string]int    `json:"documents"` // by state
+	Standings []Standing        `json:"standings"` // the same by state, reason and cause
 	Waiting   int               `json:"waiting"`   // documents that wait to be sent
 	MaybeBy   map[string]int    `json:"maybe_by"`  // maybe and parked(unknown) by reason
 	Oldest    time.Time         `json:"oldest_maybe,omitzero"`
@@ -30,6 +34,18 @@ type Status struct {
 	Limit     int               `json:"limit"`     // most of them now
 	Pack      int               `json:"pack"`      // most documents in one of them now
 	Tokens    map[string]int    `json:"tokens"`    // left of the budgets for sending again: reads, refusals, maybes
+}
+
+// Standing is how many documents stand alike. Cause is kept of those that are parked.
+type Standing struct {
+	State     ledger.State  `json:"state"`
+	Reason    ledger.Reason `json:"reason,omitempty"`
+	Cause     string        `json:"cause,omitempty"`
+	Documents int           `json:"documents"`
+}
+
+func (s Standing) compare(o Standing) int {
+	return cmp.Or(cmp.Compare(s.State, o.State), cmp.Compare(s.Reason, o.Reason), cmp.Compare(s.Cause, o.Cause))
 }
 
 // Teller stores what the outside must hear. It returns nil only when the stream has stored it.

@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -38,7 +39,7 @@ func (e *Engine) holdStatus(st GateStatus) {
 	if err := e.storeStops(ctx); err != nil {
 		e.o.Log.Error().Err(err).Str("reason", st.Reason).Msg("a stop of writes holds here, but is not stored yet")
 	}
-	e.alert(ctx, st.Reason, nil, st.Text)
+	e.alertStop(ctx, st)
 }
 
 // Release ends what Hold with this reason began.
@@ -75,8 +76,7 @@ func (e *Engine) StopWrites(ctx context.Context, evidence, by, why string) error
 	if evidence != "" {
 		what += " " + evidence
 	}
-	e.gate.hold(GateStatus{Evidence: evidence, Reason: "person", Text: why, By: by, Remedy: "`" + what + "`"})
-	return e.storeStops(ctx)
+	return e.changeStops(ctx, []GateStatus{{Evidence: evidence, Reason: "person", Text: why, By: by, Remedy: "`" + what + "`"}}, nil)
 }
 
 // ResumeWrites removes every stop of the evidence ("" = those of all evidences) and tries closed doors at once.
@@ -84,11 +84,12 @@ func (e *Engine) ResumeWrites(ctx context.Context, evidence, by, why string) err
 	if by == "" || why == "" {
 		return &DecisionError{Text: "say who resumes the writes and why"}
 	}
-	released := e.gate.release(evidence, "")
-	for _, st := range released {
-		e.o.Log.Info().Str("by", by).Str("why", why).Str("reason", st.Reason).Str("evidence", st.Evidence).Msg("writes resumed")
+	if err := e.changeStops(ctx, nil, func(st GateStatus) bool { return st.Evidence == evidence }); err != nil {
+		return err
 	}
-	return e.storeStops(ctx, released...)
+	e.gate.release(evidence, "") // doors that closed by themselves are tried at once
+	e.o.Log.Info().Str("by", by).Str("why", why).Str("evidence", evidence).Msg("writes resumed")
+	return nil
 }
 
 // AcceptCompany lets writes go on after the company behind the address changed. restored: every confirmed document owes a
@@ -106,9 +107,14 @@ func (e *Engine) AcceptCompany(ctx context.Context, how, by, why string) error {
 	default:
 		return &DecisionError{Text: "accept the company as --new or as --restored"}
 	}
-	released := append(e.gate.release("", "restored"), e.gate.release("", "company")...)
+	err := e.changeStops(ctx, nil, func(st GateStatus) bool {
+		return st.Evidence == "" && (st.Reason == "restored" || st.Reason == "company")
+	})
+	if err != nil {
+		return err
+	}
 	e.o.Log.Info().Str("by", by).Str("why", why).Str("how", how).Msg("company accepted")
-	return e.storeStops(ctx, released...)
+	return nil
 }
 
 // owEverything makes every document that has a record owe a look, whatever became of its last event.
@@ -146,31 +152,78 @@ func (e *Engine) oweLook(ctx context.Context, id ledger.ID) error {
 	}
 }
 
-// storeStops writes our stops for the others. One of another replica that has not come to us yet stays, and holds here too.
-func (e *Engine) storeStops(ctx context.Context, released ...GateStatus) error {
-	if e.o.State == nil {
-		return nil
+// changeStops stores stops that a person makes or ends, and only then lets them hold or go: either the whole of it works,
+// here, in the other replicas and after a restart, or nothing changed. A write whose answer was lost is read back.
+func (e *Engine) changeStops(ctx context.Context, add []GateStatus, ends func(GateStatus) bool) error {
+	if ends == nil {
+		ends = func(GateStatus) bool { return false }
 	}
+	for i := range add {
+		add[i].NeedsYou, add[i].Since = true, e.o.Now()
+	}
+	if e.o.State != nil {
+		ctx, cancel := context.WithTimeout(ctx, stopsEvery)
+		defer cancel()
+		if err := e.putStops(ctx, add, ends); err != nil {
+			return &DecisionError{Retry: true, Text: fmt.Sprintf(
+				"it could not be stored, so nothing was changed (%v): see that NATS runs, then do it again; `flexid status` shows what is stopped", err)}
+		}
+	}
+	for _, st := range add {
+		e.gate.hold(st)
+	}
+	doors, _, _ := e.gate.status()
+	for _, st := range doors {
+		if st.NeedsYou && ends(st) {
+			e.gate.release(st.Evidence, st.Reason)
+		}
+	}
+	return nil
+}
+
+// putStops stores what holds here, with some more and without some that end. One of another replica that has not come to us
+// yet stays.
+func (e *Engine) putStops(ctx context.Context, add []GateStatus, ends func(GateStatus) bool) error {
 	stored, err := e.storedStops(ctx)
 	if err != nil {
 		return err
 	}
-	for _, st := range stored {
-		if !slices.ContainsFunc(released, st.same) {
-			e.gate.hold(st)
+	keep := slices.Clone(add)
+	doors, _, _ := e.gate.status()
+	for _, st := range slices.Concat(doors, stored) {
+		if st.NeedsYou && !volatile(st.Reason) && !ends(st) && !slices.ContainsFunc(keep, st.same) {
+			keep = append(keep, st)
 		}
 	}
-	doors, _, _ := e.gate.status()
-	keep := slices.DeleteFunc(doors, func(st GateStatus) bool { return !st.NeedsYou || volatile(st.Reason) })
 	slices.SortFunc(keep, func(a, b GateStatus) int { return a.Since.Compare(b.Since) })
 	b, err := json.Marshal(keep)
 	if err != nil {
 		return fmt.Errorf("writing the stops: %w", err)
 	}
-	if err := e.o.State.Put(ctx, stopsKey, b); err != nil {
+	if err := e.o.State.Put(ctx, stopsKey, b); err == nil {
+		return nil
+	} else if again, _, readErr := e.o.State.Get(context.WithoutCancel(ctx), stopsKey); readErr != nil || !bytes.Equal(again, b) {
 		return fmt.Errorf("storing the stops: %w", err)
 	}
 	return nil
+}
+
+// storeStops writes our stops for the others. One of another replica that has not come to us yet stays, and holds here too.
+func (e *Engine) storeStops(ctx context.Context, released ...GateStatus) error {
+	if e.o.State == nil {
+		return nil
+	}
+	ended := func(st GateStatus) bool { return slices.ContainsFunc(released, st.same) }
+	stored, err := e.storedStops(ctx)
+	if err != nil {
+		return err
+	}
+	for _, st := range stored {
+		if !ended(st) {
+			e.gate.hold(st)
+		}
+	}
+	return e.putStops(ctx, nil, ended)
 }
 
 // loadStops takes over what was stored, by an earlier start or another replica.
@@ -233,7 +286,8 @@ func (e *Engine) Status() Status {
 	if len(doors) == 0 {
 		doors = []GateStatus{{Open: true}}
 	}
-	s := Status{Gates: doors, Documents: e.index.counts(), Fence: e.fence.all(), InFlight: flying, Limit: limit, Pack: e.packs.now()}
+	s := Status{Gates: doors, Fence: e.fence.all(), InFlight: flying, Limit: limit, Pack: e.packs.now()}
+	s.Standings, s.Documents = e.index.counts()
 	now, b := e.o.Now(), e.o.Budget
 	s.Tokens = map[string]int{"reads": int(b.Reads.Tokens(now)), "refusals": int(b.Refusals.Tokens(now)), "maybes": int(b.Maybes.Tokens(now))}
 	s.Waiting = s.Documents[string(ledger.Queued)]

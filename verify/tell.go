@@ -28,11 +28,11 @@ type Told struct {
 	Errors   []flexi.Message `json:"errors"`
 }
 
-// tellAll publishes what became of events. The row keeps them as untold until the stream has stored the message, so that
-// one may be told twice and none is forgotten.
+// tellAll publishes what became of events, and alerts of those that parked. The row keeps both until the stream has stored
+// the message, so that one may be told twice and none is forgotten.
 func (e *Engine) tellAll(ctx context.Context, row *ledger.Row) (turn, error) {
 	if e.o.Teller == nil {
-		row.Untold = nil
+		row.Untold, row.Parkings = nil, nil
 		return again(), e.save(ctx, row)
 	}
 	for _, n := range slices.Clone(row.Untold) {
@@ -49,7 +49,12 @@ func (e *Engine) tellAll(ctx context.Context, row *ledger.Row) (turn, error) {
 			return turn{}, fmt.Errorf("telling what became of event %d: %w", n, err)
 		}
 	}
-	row.Untold = nil
+	for _, p := range row.Parkings {
+		if err := e.alertParking(ctx, row, p); err != nil {
+			return turn{}, err
+		}
+	}
+	row.Untold, row.Parkings = nil, nil
 	return again(), e.save(ctx, row)
 }
 
@@ -73,27 +78,4 @@ func told(row *ledger.Row, ev *ledger.Event) Told {
 		}
 	}
 	return t
-}
-
-// alert tells what needs a person at once. It is a convenience: the row says the same for good.
-func (e *Engine) alert(ctx context.Context, kind string, row *ledger.Row, text string) {
-	fields := [][2]string{{"kind", kind}, {"text", text}}
-	if row != nil {
-		fields = append(fields, [2]string{"document", Address{row.Evidence, row.Source, row.Key}.String()})
-	}
-	e.say("alert", fields...)
-	if e.o.Teller == nil {
-		return
-	}
-	m := map[string]string{"time": e.o.Now().UTC().Format(time.RFC3339)}
-	for _, f := range fields {
-		m[f[0]] = f[1]
-	}
-	body, err := json.Marshal(m)
-	if err != nil {
-		return
-	}
-	if err := e.o.Teller.Tell(ctx, "alert", kind, "", body); err != nil {
-		e.o.Log.Warn().Err(err).Str("kind", kind).Msg("an alert could not be published")
-	}
 }

@@ -17,6 +17,7 @@ func (r *Row) Clone() Row {
 	c.Lease = pointTo(r.Lease)
 	c.Late = slices.Clone(r.Late)
 	c.Untold = slices.Clone(r.Untold)
+	c.Parkings = slices.Clone(r.Parkings)
 	c.Extra = maps.Clone(r.Extra) // raw values are never changed in place
 	return c
 }
@@ -52,6 +53,7 @@ func (s Story) clone() Story {
 	s.Looks = slices.Clone(s.Looks)
 	for i := range s.Looks {
 		s.Looks[i].Found = slices.Clone(s.Looks[i].Found)
+		s.Looks[i].Ours = slices.Clone(s.Looks[i].Ours)
 	}
 	s.Decisions = slices.Clone(s.Decisions)
 	s.Problem = s.Problem.clone()

@@ -62,6 +62,9 @@ func fullRow() Row {
 	n := 0
 	fill(reflect.ValueOf(&r).Elem(), &n)
 	r.Format, r.Revision, r.Was = Format, 0, r.State
+	for i := range r.Parkings {
+		r.Parkings[i].Fresh = false // not stored
+	}
 	for i := range r.Work.Story.Attempts {
 		for j := range r.Work.Story.Attempts[i].Requests {
 			r.Work.Story.Attempts[i].Requests[j].Duration = 0 // not stored

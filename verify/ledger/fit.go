@@ -56,7 +56,7 @@ func (c cut) story(s Story) Story {
 	for i := range s.Looks {
 		l := &s.Looks[i]
 		l.Text = short(l.Text, c.text)
-		l.Found = ends(l.Found, c.list)
+		l.Found, l.Ours = ends(l.Found, c.list), ends(l.Ours, c.list)
 	}
 	for i := range s.Decisions {
 		d := &s.Decisions[i]

@@ -93,6 +93,7 @@ type Row struct {
 	ReadBack time.Time   `json:"read_back,omitzero"` // confirmed documents are read back by then
 	Late     []time.Time `json:"late,omitempty"`     // late looks
 	Untold   []int       `json:"untold,omitempty"`   // ordinals that flexi.done has not stored yet
+	Parkings []Parking   `json:"parkings,omitempty"` // of which nobody has been alerted yet
 	Quiet    time.Time   `json:"quiet,omitzero"`     // settle time of the youngest attempt of ANY event: before it, no later event is claimed
 	LookOnce bool        `json:"look_once,omitempty"`
 
@@ -101,6 +102,16 @@ type Row struct {
 	Revision uint64                     `json:"-"` // of the store; 0 = not stored yet
 	Was      State                      `json:"-"` // State as it was read, to tell an entry into a state; "" for a new row
 	Extra    map[string]json.RawMessage `json:"-"` // fields of a newer minor version survive
+}
+
+// Parking is one entry into parked. It is kept until it was told, whatever the document has become by then.
+type Parking struct {
+	N      int       `json:"n"` // the event
+	At     time.Time `json:"at"`
+	Reason Reason    `json:"reason"`
+	Text   string    `json:"text,omitempty"`
+
+	Fresh bool `json:"-"` // made by this process and not in its log yet
 }
 
 // Effect is the last event that took effect.
@@ -237,6 +248,7 @@ type Look struct {
 	Why     string    `json:"why"` // first, settle, late, read_back, person
 	Verdict string    `json:"verdict"`
 	Found   []string  `json:"found,omitempty"` // Flexi ids
+	Ours    []string  `json:"ours,omitempty"`  // those of Found that are this document's record, not only its number's
 	Text    string    `json:"text,omitempty"`
 }
 

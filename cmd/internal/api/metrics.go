@@ -154,7 +154,7 @@ type gauges struct {
 }
 
 func (gauges) documents() *prometheus.Desc {
-	return prometheus.NewDesc("flexid_documents", "Documents by state.", []string{"state"}, nil)
+	return prometheus.NewDesc("flexid_documents", "Documents by state and reason.", []string{"state", "reason"}, nil)
 }
 
 func (gauges) maybe() *prometheus.Desc {
@@ -187,8 +187,12 @@ func (g gauges) Describe(ch chan<- *prometheus.Desc) {
 
 func (g gauges) Collect(ch chan<- prometheus.Metric) {
 	st := g.r.Status()
-	for state, n := range st.Documents {
-		ch <- prometheus.MustNewConstMetric(g.documents(), prometheus.GaugeValue, float64(n), state)
+	byReason := map[[2]string]int{} // causes are too many for a label
+	for _, s := range st.Standings {
+		byReason[[2]string{string(s.State), string(s.Reason)}] += s.Documents
+	}
+	for at, n := range byReason {
+		ch <- prometheus.MustNewConstMetric(g.documents(), prometheus.GaugeValue, float64(n), at[0], at[1])
 	}
 	for reason, n := range st.MaybeBy {
 		ch <- prometheus.MustNewConstMetric(g.maybe(), prometheus.GaugeValue, float64(n), reason)

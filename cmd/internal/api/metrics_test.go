@@ -50,7 +50,8 @@ func TestMetrics(t *testing.T) {
 	m.Entered("confirmed")
 	m.Looked("absent")
 	m.WriteTook(0.3)
-	e.status.Documents = map[string]int{"maybe": 2}
+	e.status.Standings = []verify.Standing{{State: "maybe", Documents: 2}, {State: "parked", Reason: "rejected", Cause: "gone", Documents: 3},
+		{State: "parked", Reason: "rejected", Cause: "other", Documents: 4}}
 	e.status.MaybeBy = map[string]int{"no_answer": 2}
 	e.status.Oldest = testNow.Add(-90 * time.Second)
 	e.status.Tokens, e.status.Limit, e.status.Pack = map[string]int{"maybes": 7}, 3, 20
@@ -62,7 +63,8 @@ func TestMetrics(t *testing.T) {
 		`flexid_wire_requests_total{kind="write",outcome="maybe"} 3`,
 		`flexid_amplification{kind="write"} 1.5`,
 		`flexid_amplification{kind="read"} 0`,
-		`flexid_documents{state="maybe"} 2`,
+		`flexid_documents{reason="",state="maybe"} 2`,
+		`flexid_documents{reason="rejected",state="parked"} 7`,
 		`flexid_documents_total{state="confirmed"} 1`,
 		`flexid_maybe_documents{reason="no_answer"} 2`,
 		`flexid_maybe_oldest_seconds 90`,

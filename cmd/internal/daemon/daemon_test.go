@@ -27,7 +27,7 @@ func TestEventBecomesDocument(t *testing.T) {
 	if code, text := r.do("GET", "/readyz", ""); code != 200 {
 		t.Errorf("readyz %d %s", code, text)
 	}
-	for _, want := range []string{`flexid_documents{state="confirmed"} 1`, `flexid_documents_total{state="confirmed"} 1`,
+	for _, want := range []string{`flexid_documents{reason="",state="confirmed"} 1`, `flexid_documents_total{state="confirmed"} 1`,
 		`flexid_wire_requests_total{kind="write",outcome="accepted"} 1`, `flexid_calls_total{kind="write"} 1`, `flexid_amplification{kind="write"} 1`,
 		`flexid_amplification{kind="read"} 1`, `flexid_amplification{kind="lookup"} 1`, `flexid_build_info{`} {
 		// A call that is under way has no request yet.

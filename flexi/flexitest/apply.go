@@ -77,7 +77,13 @@ func (d *draft) resolve() *fieldError {
 			return &fieldError{field: "id", code: "PROP", value: ident,
 				message: fmt.Sprintf("Je očekáváno číselné ID, ale '%s' není číslo", ident)}
 		}
+		if d.has(UUIDPrefixOnly) && strings.HasPrefix(ident, "key:") {
+			return invalid("id", "PROP", "Neznámý typ identifikátoru '%s'.", ident)
+		}
 		found := d.t.st.find(d.ev, ident)
+		if len(found) == 0 && d.has(CodeMustExist) && strings.HasPrefix(ident, "code:") {
+			return invalid("id", "INVALID", "Záznam s identifikátorem '%s' neexistuje.", ident)
+		}
 		if numeric && len(found) == 0 {
 			return &fieldError{field: "id", code: "INVALID", value: ident,
 				message: fmt.Sprintf("Záznam s identifikátorem '%s' neexistuje.", ident)}
@@ -108,6 +114,7 @@ func (d *draft) create(urlID string) (result, *refusal) {
 		return result{}, d.refuse(e)
 	}
 	d.rec = &record{ev: d.ev, fields: map[string]any{}, created: d.t.at, updated: d.t.at}
+	d.copySource()
 	for _, ident := range d.ids {
 		if kod, ok := strings.CutPrefix(ident, "code:"); ok && d.in["kod"] == nil {
 			d.in["kod"] = kod
@@ -195,7 +202,13 @@ func (d *draft) identify() {
 			d.rec.ext = append(d.rec.ext, e)
 		}
 	}
+	if len(d.rec.ext) > 1 && d.has(OneExternalID) {
+		d.fail(invalid("id", "INVALID", "Záznam může mít nejvýše jeden externí identifikátor."))
+	}
 }
+
+// has says whether the server has a habit.
+func (d *draft) has(name Habit) bool { return d.t.s.modes.habits.has(name) }
 
 func (d *draft) fail(e *fieldError) { d.errors = append(d.errors, e) }
 

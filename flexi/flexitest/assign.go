@@ -10,10 +10,16 @@ import (
 // word, as at the real server: a client that does not read back never learns of it.
 func (d *draft) assign() {
 	for _, name := range sortedKeys(d.in) {
+		if name == "stitky@removeAll" && d.in["stitky"] == nil && isTrue(d.in[name]) && !d.has(RemoveAllNeedsRows) {
+			d.rec.fields["stitky"] = ""
+		}
 		if d.skips(name) {
 			continue
 		}
 		f := d.ev.field(name)
+		if f == nil && d.has(DropUnknownFields) {
+			continue
+		}
 		if f == nil {
 			d.fail(invalid(name, "PROP", "Vlastnost '%s' evidence '%s' neexistuje.", name, d.ev.path))
 			continue
@@ -28,6 +34,13 @@ func (d *draft) assign() {
 		if err != nil {
 			d.fail(err)
 			continue
+		}
+		if name == "kod" {
+			v, err = d.lowerCode(f, v)
+			if err != nil {
+				d.fail(err)
+				continue
+			}
 		}
 		d.rec.fields[name] = v
 	}
@@ -47,7 +60,33 @@ func (d *draft) skips(name string) bool {
 	if strings.Contains(name, "@") || strings.HasSuffix(name, "-previousValue") || name == "id" || name == "external-ids" {
 		return true
 	}
-	return d.ev.doc != nil && d.ev.doc.isRows(name)
+	return d.ev.doc != nil && d.rowsName(name)
+}
+
+// lowerCode is what becomes of a code with lower case letters where the column has upper case only: turned into upper case,
+// unless this server keeps it or refuses it.
+func (d *draft) lowerCode(f *field, upper any) (any, *fieldError) {
+	sent, _ := scalar(d.in["kod"])
+	switch {
+	case !f.upper || sent == upper:
+	case d.has(LowerCodeRefused):
+		return nil, invalid("kod", "INVALID", "Pole '%s' smí obsahovat jen velká písmena.", f.title)
+	case d.has(LowerCodeKept):
+		return sent, nil
+	}
+	return upper, nil
+}
+
+// rowsName says whether a sent key names the rows, by the names that this server takes.
+func (d *draft) rowsName(name string) bool {
+	switch r := d.ev.doc; {
+	case d.has(RowsOwnNameOnly):
+		return name == r.rows
+	case d.has(RowsCommonNameOnly):
+		return name == "polozkyDokladu"
+	default:
+		return r.isRows(name)
+	}
 }
 
 // isRows: metadata call the rows polozkyDokladu everywhere, older clients use the name they read.

@@ -3,6 +3,7 @@ package flexitest
 import (
 	"bufio"
 	"bytes"
+	"compress/gzip"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -109,11 +110,41 @@ func (x *exchange) send(a answer) {
 	for k, v := range a.header {
 		h.Set(k, v)
 	}
-	h.Set("Content-Length", strconv.Itoa(len(a.body)))
-	x.w.WriteHeader(a.status)
-	if x.r.Method != http.MethodHead {
-		_, _ = x.w.Write(a.body)
+	x.writeBody(a)
+}
+
+// writeBody writes the body as the habits of this server have it: whole, compressed, or in chunks without a length.
+func (x *exchange) writeBody(a answer) {
+	h := x.w.Header()
+	asked := strings.Contains(x.r.Header.Get("Accept-Encoding"), "gzip")
+	if len(a.body) > 0 && (x.has(GzipUnasked) || asked && x.has(Gzip)) {
+		a.body = compressed(a.body)
+		h.Set("Content-Encoding", "gzip")
 	}
+	parts := [][]byte{a.body}
+	if x.has(Chunked) {
+		parts = [][]byte{a.body[:len(a.body)/2], a.body[len(a.body)/2:]}
+	} else {
+		h.Set("Content-Length", strconv.Itoa(len(a.body)))
+	}
+	x.w.WriteHeader(a.status)
+	if x.r.Method == http.MethodHead {
+		return
+	}
+	for _, part := range parts {
+		_, _ = x.w.Write(part)
+		if len(parts) > 1 {
+			_ = http.NewResponseController(x.w).Flush()
+		}
+	}
+}
+
+func compressed(body []byte) []byte {
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	_, _ = z.Write(body) // a buffer takes everything
+	_ = z.Close()
+	return b.Bytes()
 }
 
 // abort resets the connection without an answer.

@@ -153,7 +153,7 @@ func (d *draft) checkUnique() {
 	if kod == "" || d.t.s.modes.usedNumbers {
 		return
 	}
-	for _, other := range d.t.st.find(d.ev, "code:"+kod) {
+	for _, other := range d.rivals(kod) {
 		if d.old == nil || other.id != d.old.id {
 			e := invalid("kod", "INVALID", "Hodnotu '%s' pole '%s' již používá jiný záznam.", kod, d.ev.field("kod").title)
 			e.value = kod
@@ -161,6 +161,26 @@ func (d *draft) checkUnique() {
 			return
 		}
 	}
+}
+
+// rivals is the records that may not have the same number: of the evidence, or as far as this server has it otherwise.
+func (d *draft) rivals(kod string) (out []*record) {
+	for _, ev := range d.t.s.catalog.list {
+		if ev != d.ev && (ev.table != d.ev.table || !d.has(NumbersPerTable)) {
+			continue
+		}
+		for _, r := range d.t.st.find(ev, "code:"+kod) {
+			if !d.has(NumbersPerYear) || year(r) == year(d.rec) {
+				out = append(out, r)
+			}
+		}
+	}
+	return out
+}
+
+func year(r *record) string {
+	day := r.text("datVyst")
+	return day[:min(4, len(day))]
 }
 
 // warnSupplierNumber: the server's own duplicate check of received invoices only warns, and only with a partner.

@@ -20,8 +20,9 @@ type job struct {
 
 // envelope is a decoded {"winstrom":…}: attributes of the root and the records.
 type envelope struct {
-	attrs map[string]string
-	jobs  []job
+	attrs  map[string]string
+	beside object // "evidence@action" and the like
+	jobs   []job
 }
 
 // decodeEnvelope keeps the order of the evidences, because parents have to come before the documents that name them; a
@@ -31,7 +32,7 @@ func decodeEnvelope(body []byte) (*envelope, error) {
 	if err != nil {
 		return nil, err
 	}
-	env := &envelope{attrs: map[string]string{}}
+	env := &envelope{attrs: map[string]string{}, beside: object{}}
 	for _, m := range root {
 		if m.key != "winstrom" {
 			continue
@@ -46,6 +47,7 @@ func decodeEnvelope(body []byte) (*envelope, error) {
 				return nil, err
 			}
 		}
+		env.spread()
 		return env, nil
 	}
 	return nil, errors.New("chybí kořenový element winstrom")
@@ -57,6 +59,12 @@ func (env *envelope) read(raw json.RawMessage) error {
 		return err
 	}
 	for _, m := range list {
+		if isBeside(m.key) {
+			var text string
+			_ = json.Unmarshal(m.raw, &text) // what is no text asks for nothing
+			env.beside[m.key] = text
+			continue
+		}
 		first := bytes.TrimSpace(m.raw)
 		if strings.HasPrefix(m.key, "@") || len(first) == 0 || first[0] != '{' && first[0] != '[' {
 			env.attr(m)

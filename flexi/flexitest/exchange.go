@@ -88,6 +88,9 @@ func (x *exchange) run() {
 		x.abort() // the client went away in the middle
 		return
 	}
+	if !scripted && x.workOn() {
+		return
+	}
 	// A client that goes away meanwhile does not stop the server: it works on, and commits.
 	if !s.pause(context.Background(), slow) {
 		x.abort()
@@ -168,7 +171,7 @@ func (x *exchange) perform(f Fault) {
 		x.commitLate(f)
 		return
 	}
-	ans := x.handle(f.commits())
+	ans := x.dress(x.handle(f.commits() && !x.has(NothingSaved)))
 	if f.Kind != SlowBody && !s.pause(x.r.Context(), f.Delay) {
 		x.abort()
 		return

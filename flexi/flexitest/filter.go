@@ -26,8 +26,10 @@ type filterParser struct {
 }
 
 // parseFilter reads the filter language of list addresses. "" is everything.
-func parseFilter(s string) (*node, error) {
-	tokens, err := lexFilter(s)
+func parseFilter(s string) (*node, error) { return parseQuoted(s, quoteEscaped) }
+
+func parseQuoted(s string, how quoting) (*node, error) {
+	tokens, err := lexFilter(s, how)
 	if err != nil {
 		return nil, err
 	}

@@ -36,9 +36,28 @@ func (t token) is(words ...string) bool {
 
 func (t token) op(s string) bool { return t.kind == tOp && t.text == s }
 
-// lexFilter cuts a filter into words. Strings are quoted with ' or ", inside which a back-slash takes the next character
-// as it is.
-func lexFilter(s string) ([]token, error) {
+// quoting is how a quote stands inside a string; no source tells it.
+type quoting uint8
+
+const (
+	quoteEscaped quoting = iota // behind a back-slash, as clients write it
+	quoteDoubled                // twice; a back-slash is itself
+	quoteNever                  // not at all; a back-slash is itself
+)
+
+// quoting needs Server.mu.
+func (s *Server) quoting() quoting {
+	switch h := s.modes.habits; {
+	case h.has(QuotesDoubled):
+		return quoteDoubled
+	case h.has(QuotesPlain):
+		return quoteNever
+	}
+	return quoteEscaped
+}
+
+// lexFilter cuts a filter into words. Strings are quoted with ' or ".
+func lexFilter(s string, how quoting) ([]token, error) {
 	var out []token
 	for i := 0; i < len(s); {
 		r, size := utf8.DecodeRuneInString(s[i:])
@@ -46,7 +65,7 @@ func lexFilter(s string) ([]token, error) {
 		case unicode.IsSpace(r):
 			i += size
 		case r == '\'' || r == '"':
-			text, n, err := lexString(s[i:])
+			text, n, err := lexString(s[i:], how)
 			if err != nil {
 				return nil, err
 			}
@@ -82,18 +101,21 @@ func lexFilter(s string) ([]token, error) {
 	return append(out, token{kind: tEnd}), nil
 }
 
-func lexString(s string) (text string, n int, err error) {
+func lexString(s string, how quoting) (text string, n int, err error) {
 	quote := s[0]
 	var b strings.Builder
 	for i := 1; i < len(s); i++ {
-		switch s[i] {
-		case '\\':
+		switch {
+		case s[i] == '\\' && how == quoteEscaped:
 			i++
 			if i == len(s) {
 				return "", 0, fmt.Errorf("neukončený řetězec")
 			}
 			b.WriteByte(s[i])
-		case quote:
+		case s[i] == quote && how == quoteDoubled && i+1 < len(s) && s[i+1] == quote:
+			i++
+			b.WriteByte(quote)
+		case s[i] == quote:
 			return b.String(), i + 1, nil
 		default:
 			b.WriteByte(s[i])

@@ -34,14 +34,17 @@ func (x *exchange) gate() *answer {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if n := s.opt.ConcurrencyLimit; n > 0 && s.inflight > n {
-		return refuse(Fault{Kind: TooMany}.answer())
+	if a := x.admit(); a != nil {
+		return a
 	}
 	switch x.rt.kind {
 	case rUnknown:
 		return refuse(page(http.StatusNotFound, "404"))
 	case rLogin, rRenew, rStatusCheck:
 		return nil
+	}
+	if a := x.loginForm(); a != nil {
+		return a
 	}
 	if x.user = s.authenticate(x); x.user == "" {
 		return refuse(unauthorized())
@@ -63,7 +66,9 @@ func (s *Server) rightsGate(x *exchange) *answer {
 	refuse := func(a answer) *answer { return &a }
 	switch {
 	case x.kind == Write && s.stale[x.user]:
-		return refuse(message(http.StatusBadRequest, "Nemáte oprávnění k provedení této operace.", ""))
+		return refuse(s.staleAnswer())
+	case x.kind == Write && s.tooManyUsers():
+		return refuse(message(http.StatusForbidden, "Byl překročen počet současně přihlášených uživatelů.", ""))
 	case x.kind == Write && s.modes.noWrites:
 		return refuse(message(http.StatusPaymentRequired, "Licence neumožňuje zápis přes REST API.", ""))
 	case x.kind == Read && s.modes.noWrites:

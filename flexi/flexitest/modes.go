@@ -38,6 +38,7 @@ type modes struct {
 	columns     map[string][]string
 	manners
 	questions
+	habits habits
 }
 
 func newModes(o Options) modes {

@@ -28,7 +28,7 @@ func (x *exchange) read() answer {
 	case rQuery:
 		filter = x.param("filter")
 	}
-	n, err := parseFilter(filter)
+	n, err := parseQuoted(filter, x.s.quoting())
 	m := x.matcher()
 	if err == nil {
 		err = m.check(ev, n)
@@ -190,7 +190,18 @@ func (x *exchange) detail(ev *evidence) answer {
 	if q := x.r.URL.RawQuery; q != "" {
 		target += "?" + q
 	}
-	return answer{status: http.StatusSeeOther, header: map[string]string{"Location": target}}
+	return answer{status: x.s.moved(), header: map[string]string{"Location": target}}
+}
+
+// moved is the status that sends a reader to the numeric address.
+func (s *Server) moved() int {
+	switch h := s.modes.habits; {
+	case h.has(DetailMoved301):
+		return http.StatusMovedPermanently
+	case h.has(DetailMoved302):
+		return http.StatusFound
+	}
+	return http.StatusSeeOther
 }
 
 func (x *exchange) origin() string {
@@ -242,7 +253,17 @@ func (x *exchange) orderKeys() []string {
 		keys = strings.FieldsFunc(x.env.attrs["order"], func(r rune) bool { return r == '\n' || r == ',' })
 	}
 	if len(keys) == 0 {
-		keys = x.r.URL.Query()["order"]
+		keys = slices.Clone(x.r.URL.Query()["order"])
+	}
+	if x.s.modes.habits.has(OrderReversed) {
+		for i, k := range keys {
+			switch name, letter, _ := strings.Cut(k, "@"); strings.ToUpper(letter) {
+			case "A":
+				keys[i] = name + "@D"
+			case "D":
+				keys[i] = name + "@A"
+			}
+		}
 	}
 	if name := x.param("sort"); len(keys) == 0 && name != "" {
 		dir := "@A"

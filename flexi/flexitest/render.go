@@ -1,6 +1,7 @@
 package flexitest
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
@@ -18,7 +19,9 @@ type view struct {
 	names   []string            // of a custom detail
 	inner   map[string][]string // names inside rows
 	noExt   bool
-	rows    bool   // relations=polozky
+	rows    bool // relations=polozky
+	bare    bool // rows are shown with relations= only
+	native  bool
 	include string // relations to be shown whole, as /evidence/field
 }
 
@@ -27,9 +30,10 @@ func newView(x *exchange, detail string) (*view, error) {
 	if d := x.param("detail"); d != "" {
 		detail = d
 	}
-	v := &view{s: x.s, noExt: x.flag("no-ext-ids"), inner: map[string][]string{}, include: x.param("includes")}
+	v := &view{s: x.s, noExt: x.flag("no-ext-ids"), inner: map[string][]string{}, include: x.param("includes"),
+		bare: x.s.modes.habits.has(RowsNeedRelations), native: x.s.modes.habits.has(NativeValues)}
 	for _, rel := range strings.FieldsFunc(x.param("relations"), func(r rune) bool { return r == ',' || r == '\n' }) {
-		v.rows = v.rows || rel == "polozky" || rel == "all"
+		v.rows = v.rows || rel == "polozky" || rel == "all" || strings.HasPrefix(rel, "polozky")
 	}
 	switch kind, list, _ := strings.Cut(detail, ":"); kind {
 	case "id":
@@ -85,6 +89,7 @@ func (v *view) record(r *record) map[string]any {
 			v.includeTarget(out, r, f)
 		}
 	}
+	v.nativeTypes(out, r.ev.fields)
 	if r.ev.doc == nil {
 		return out
 	}
@@ -92,7 +97,7 @@ func (v *view) record(r *record) map[string]any {
 		out[r.ev.doc.rows] = v.rowList(r, nil)
 	}
 	for _, name := range v.names {
-		if r.ev.doc.isRows(name) {
+		if r.ev.doc.isRows(name) && (v.rows || !v.bare) {
 			out[name] = v.rowList(r, v.inner[name])
 		}
 	}
@@ -126,9 +131,30 @@ func (v *view) rowList(r *record, names []string) []map[string]any {
 			}
 			v.s.renderField(m, f, item.fields[f.name])
 		}
+		v.nativeTypes(m, v.s.catalog.row.fields)
 		out = append(out, m)
 	}
 	return out
+}
+
+// nativeTypes turns the strings of version 1 into numbers and booleans, as the newer version of the interface shows them.
+func (v *view) nativeTypes(out map[string]any, fields []*field) {
+	if !v.native {
+		return
+	}
+	for _, f := range fields {
+		text, ok := out[f.name].(string)
+		switch {
+		case !ok || text == "":
+		case f.kind == "numeric" || f.kind == "integer":
+			out[f.name] = json.Number(text)
+		case f.kind == "logic":
+			out[f.name] = text == "true"
+		}
+	}
+	if id, ok := out["id"].(string); ok {
+		out["id"] = json.Number(id)
+	}
 }
 
 func (s *Server) fieldValue(r *record, f *field) any {

@@ -11,12 +11,12 @@ import (
 func (d *draft) assignRows() {
 	for _, key := range sortedKeys(d.in) {
 		name, attr, _ := strings.Cut(key, "@")
-		if attr == "removeAll" && d.ev.doc.isRows(name) && isTrue(d.in[key]) {
+		if attr == "removeAll" && d.rowsName(name) && isTrue(d.in[key]) && (hasRows(d.in[name]) || !d.has(RemoveAllNeedsRows)) {
 			d.rec.rows = nil
 		}
 	}
 	for _, key := range sortedKeys(d.in) {
-		if !d.ev.doc.isRows(key) {
+		if !d.rowsName(key) {
 			continue
 		}
 		list, ok := rowList(d.in[key])
@@ -28,6 +28,11 @@ func (d *draft) assignRows() {
 			d.assignRow(key, i, in)
 		}
 	}
+}
+
+func hasRows(v any) bool {
+	list, ok := rowList(v)
+	return ok && len(list) > 0
 }
 
 // rowList reads rows as a bare array, as one object, or wrapped in the name of the row evidence.
@@ -61,6 +66,9 @@ func rowList(v any) ([]object, bool) {
 func (d *draft) assignRow(key string, i int, in object) {
 	ids := identifiers(in["id"])
 	at := d.findRow(ids)
+	if len(ids) == 0 && i < len(d.rec.rows) && d.has(RowsByPosition) {
+		at = i
+	}
 	if action, _ := scalar(in["@action"]); action == "delete" {
 		if at < 0 {
 			d.fail(invalid(key, "INVALID", "Položka %v neexistuje.", ids))
@@ -95,6 +103,9 @@ func (d *draft) assignRow(key string, i int, in object) {
 
 func (d *draft) assignRowField(target *row, name string, in object) *fieldError {
 	f := d.t.s.catalog.row.field(name)
+	if f == nil && d.has(DropUnknownFields) {
+		return nil
+	}
 	if f == nil {
 		return invalid(name, "PROP", "Vlastnost '%s' položky neexistuje.", name)
 	}

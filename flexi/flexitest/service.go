@@ -127,6 +127,9 @@ func (s *Server) changesSince(x *exchange) answer {
 			next = strconv.FormatInt(c.version, 10)
 			break
 		}
+		if c.op == "delete" && s.modes.habits.has(BareDeletes) {
+			c.ext = nil
+		}
 		list = append(list, c.render(s.zone))
 	}
 	return jsonAnswer(http.StatusOK, map[string]any{"winstrom": map[string]any{

@@ -28,6 +28,9 @@ func (s *Server) signIn(x *exchange) answer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.logins++
+	if !x.mayLogIn() {
+		return notSignedIn("Přihlašovací údaje chybí.")
+	}
 	if want, ok := s.users[in.Username]; !ok || want != in.Password {
 		return notSignedIn("Chybné uživatelské jméno nebo heslo.")
 	}

@@ -28,6 +28,20 @@ func rateOf(kind string) int64 {
 	return 21
 }
 
+// forgetRows takes the sums of rows that are there no more out of the document, but for those that the client sent.
+func (d *draft) forgetRows() {
+	if d.old == nil || len(d.old.rows) == 0 {
+		return
+	}
+	for _, b := range buckets() {
+		for _, name := range []string{b.base, b.vat, b.total} {
+			if _, sent := d.in[name]; !sent && name != "" {
+				delete(d.rec.fields, name)
+			}
+		}
+	}
+}
+
 // computeSums adds the document up and refuses a total that the sender counted otherwise.
 func (d *draft) computeSums() {
 	f := d.rec.fields
@@ -48,6 +62,7 @@ func (d *draft) computeSums() {
 			d.addRow(r, rate)
 		}
 	} else {
+		d.forgetRows()
 		d.sumWithoutRows()
 	}
 	base, vat := decimal.Zero, decimal.Zero

@@ -32,10 +32,13 @@ func (t *tx) put(old, next *record) {
 	t.undo = append(t.undo, func() { st.put(next, old) })
 }
 
-// drawNumber takes the next number of a series; unlike ids, numbers go back on rollback.
+// drawNumber takes the next number of a series; unlike ids, numbers go back on rollback, unless this server burns them.
 func (t *tx) drawNumber(key string) int {
 	st := t.st
 	st.series[key]++
+	if t.s.modes.habits.has(BurnNumbers) {
+		return st.series[key]
+	}
 	t.undo = append(t.undo, func() { st.series[key]-- })
 	return st.series[key]
 }

@@ -50,7 +50,11 @@ func (x *exchange) writeAll(commit bool) answer {
 	t := x.s.beginTx(x.userName())
 	st := stats{}
 	results := []map[string]any{}
-	for _, j := range x.env.jobs {
+	jobs, invalid := x.jobs()
+	if invalid != nil {
+		return *invalid
+	}
+	for _, j := range jobs {
 		res, bad, refused := x.applyJob(t, j)
 		if refused != nil {
 			t.rollback()
@@ -79,7 +83,11 @@ func (x *exchange) writeAll(commit bool) answer {
 func (x *exchange) writeEach(commit bool) answer {
 	st, failed := stats{}, 0
 	results := []map[string]any{}
-	for _, j := range x.env.jobs {
+	jobs, invalid := x.jobs()
+	if invalid != nil {
+		return *invalid
+	}
+	for _, j := range jobs {
 		t := x.s.beginTx(x.userName())
 		res, bad, refused := x.applyJob(t, j)
 		if refused != nil {
@@ -101,6 +109,18 @@ func (x *exchange) writeEach(commit bool) answer {
 		status, success = http.StatusBadRequest, "false"
 	}
 	return winstrom(status, map[string]any{"success": success, "stats": st.render(failed), "results": results})
+}
+
+// jobs is the records of the request, those that a filter selects one by one.
+func (x *exchange) jobs() (out []job, refused *answer) {
+	for _, j := range x.env.jobs {
+		list, refused := x.expand(x.s.canonical(j))
+		if refused != nil {
+			return nil, refused
+		}
+		out = append(out, list...)
+	}
+	return out, nil
 }
 
 // finish commits, or takes everything back when nothing shall stay.

@@ -110,7 +110,7 @@ type Verify struct {
 	SettleServerError time.Duration `env:"SETTLE_SERVER_ERROR" envDefault:"30s" doc:"how long a write may still take effect after the ERP's own 500 or 503" allowed:"a duration" example:"30s" min:"100ms" max:"24h"`
 	SettleNoAnswer    time.Duration `env:"SETTLE_NO_ANSWER" envDefault:"15m" doc:"the same without an answer" allowed:"a duration" example:"15m" min:"100ms" max:"24h"`
 	SettleProxy       time.Duration `env:"SETTLE_PROXY" envDefault:"5s" doc:"the same after a 503 that is not the ERP's" allowed:"a duration" example:"5s" min:"100ms" max:"24h"`
-	Sends             int           `env:"SENDS" envDefault:"3" doc:"most sends of one event that may have taken effect" allowed:"a whole number" example:"3" min:"1" max:"10"`
+	Sends             int           `env:"SENDS" envDefault:"8" doc:"most sends of one event that may have taken effect; from the third on each waits twice as long as the one before" allowed:"a whole number" example:"8" min:"1" max:"10"`
 	LookFirst         bool          `env:"LOOK_FIRST" envDefault:"true" doc:"look a document up before its first send" oneof:"true,false" example:"true"`
 	Overwrite         bool          `env:"OVERWRITE" envDefault:"false" doc:"updates pass over what a person changed in Flexi" oneof:"true,false" example:"false"`
 }

@@ -42,7 +42,7 @@ func TestLoadDefaults(t *testing.T) {
 		"api url":             c.API.URL == "http://127.0.0.1:8480",
 		"looks":               len(c.Verify.Looks) == len(looks) && c.Verify.Looks[6] == looks[6] && c.Verify.Looks[0] == 0,
 		"settle":              c.Verify.SettleServerError == 30*time.Second && c.Verify.SettleNoAnswer == 15*time.Minute && c.Verify.SettleProxy == 5*time.Second,
-		"sends":               c.Verify.Sends == 3 && c.Verify.LookFirst && !c.Verify.Overwrite,
+		"sends":               c.Verify.Sends == 8 && c.Verify.LookFirst && !c.Verify.Overwrite,
 		"keep bodies":         c.KeepBodies == 400*24*time.Hour,
 		"drain":               c.DrainTimeout == 30*time.Second,
 		"location":            c.Location != nil,

@@ -23,11 +23,26 @@ func (e *Engine) nextLook(w *ledger.Work, now time.Time) time.Time {
 	} else {
 		next = now.Add(jitter(looks[len(looks)-1]))
 	}
-	if now.Before(w.Settle) && w.Settle.Before(next) {
-		next = w.Settle
+	for _, end := range []time.Time{w.Settle, resendAt(w)} {
+		if now.Before(end) && end.Before(next) {
+			next = end
+		}
 	}
 	return later(next, now)
 }
+
+// resendAt is when the next send of the event may leave at the earliest: after the settle time of the last attempt; from the
+// third send on after twice the wait of the one before. An ERP that fails for an hour is then asked a few times, and a
+// document that no ERP takes does not take the places of others. A person's resend waits for the settle time alone.
+func resendAt(w *ledger.Work) time.Time {
+	if w.ByPerson || w.Opens < 2 {
+		return w.Settle
+	}
+	return w.Ended.Add(max(w.Settle.Sub(w.Ended), 0) << min(w.Opens-1, mostDoublings))
+}
+
+// mostDoublings keeps the wait a number; the limit of sends is below it.
+const mostDoublings = 12
 
 // maybe settles what became of an attempt: look, then confirm, park, wait or send again.
 func (e *Engine) maybe(ctx, work context.Context, row *ledger.Row) (turn, error) {
@@ -38,7 +53,7 @@ func (e *Engine) maybe(ctx, work context.Context, row *ledger.Row) (turn, error)
 	if now.Before(row.Due) {
 		return at(row.Due), nil
 	}
-	if w.Absences >= enoughAbsences && !now.Before(e.settledFor(row)) {
+	if w.Absences >= enoughAbsences && !now.Before(later(e.settledFor(row), resendAt(w))) {
 		// All that is missing is an open door and a token; one more look before there are both would be too old by then.
 		if until, wait := e.gate.mayRetry(row.Evidence); wait {
 			return at(until), nil
@@ -220,9 +235,9 @@ func (e *Engine) notDone(ctx, work context.Context, t *task, f finding, ans answ
 			return again(), e.save(ctx, row)
 		}
 	case w.Opens >= e.o.Settings.Sends && !w.ByPerson:
-		e.park(row, ledger.Unknown, ledger.Problem{Text: fmt.Sprintf("sent %d times without an answer that tells, and not found: see what is wrong, then resend or drop", w.Opens)})
+		e.park(row, ledger.Unknown, ledger.Problem{Text: fmt.Sprintf("sent %d times without an answer that tells, and not found each time: see what is wrong, then resend or drop", w.Opens)})
 		return again(), e.save(ctx, row)
-	default:
+	case !now.Before(resendAt(w)):
 		return e.sendAgain(ctx, work, t)
 	}
 	row.Due = e.nextLook(w, now)

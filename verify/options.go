@@ -129,7 +129,7 @@ func (s *Settings) defaults() {
 	def(&s.Drain, 30*time.Second)
 	s.ReadBack = min(s.ReadBack, 5*time.Minute)
 	if s.Sends == 0 {
-		s.Sends = 3
+		s.Sends = 8
 	}
 	if s.Concurrency == 0 {
 		s.Concurrency = 4

@@ -244,6 +244,9 @@ func (e *Engine) end(row *ledger.Row, s ledger.State, r ledger.Reason) {
 	if w.Opens > 0 {
 		row.Late = e.lateLooks(now)
 	}
+	if s != ledger.Confirmed { // a confirmed one is read back, and may prove the fence then
+		e.fence.forget(row.ID)
+	}
 }
 
 func (e *Engine) untold(row *ledger.Row) {
@@ -303,7 +306,9 @@ func (e *Engine) confirm(row *ledger.Row, ev *ledger.Event, x effect) {
 		row.Base = append(row.Base, w.N)
 	}
 	e.o.Budget.Maybes.Pay(1)
-	if x.sent {
+	if !x.sent {
+		e.fence.forget(row.ID)
+	} else {
 		row.ReadBack = e.readBackAt(row.Evidence, now)
 	}
 }

@@ -126,7 +126,7 @@ func (e *Engine) mayResend(ctx context.Context, row *ledger.Row, now time.Time) 
 	if w.Write != flexi.Create || w.ByPerson {
 		return turn{}, true, nil
 	}
-	f := e.fence.of(row.Evidence)
+	f := e.fence.holds(row.Evidence, row.ID, w.Drawn)
 	switch {
 	case f == fenceProved:
 		return turn{}, true, nil
@@ -135,12 +135,21 @@ func (e *Engine) mayResend(ctx context.Context, row *ledger.Row, now time.Time) 
 			", so nothing would refuse a second record: look for it in Flexi, then confirm, or resend knowing that"})
 		return again(), false, e.save(ctx, row)
 	case now.Sub(w.FirstTry) > waitMost:
-		e.park(row, ledger.Unknown, ledger.Problem{Text: "for 24 h no record of ours came back from " + row.Evidence +
+		which := "record of ours"
+		if w.Drawn {
+			which = "record that was made after the last send"
+		}
+		e.park(row, ledger.Unknown, ledger.Problem{Text: "for 24 h no " + which + " came back from " + row.Evidence +
 			" with its external id, so it is not known whether Flexi would refuse a second record"})
 		return again(), false, e.save(ctx, row)
 	}
 	row.Due = now.Add(e.o.Settings.Looks[len(e.o.Settings.Looks)-1])
 	return again(), false, e.save(ctx, row)
+}
+
+// fencePause is how often one that waits for the fence asks for it: the longer nobody has settled that, the less often.
+func fencePause(waited time.Duration) time.Duration {
+	return min(max(waited/100, time.Second), 30*time.Second)
 }
 
 // waitsForFence: everything but the fence is there for a resend. Nothing is asked of the ERP until another document has
@@ -151,7 +160,7 @@ func (e *Engine) waitsForFence(row *ledger.Row, now time.Time) bool {
 		w.Absences < enoughAbsences || w.LastAbs.Before(w.Settle) || w.Opens >= e.o.Settings.Sends {
 		return false
 	}
-	if e.fence.of(row.Evidence) != fenceUnknown || now.Sub(w.FirstTry) > waitMost {
+	if e.fence.holds(row.Evidence, row.ID, w.Drawn) != fenceUnknown || now.Sub(w.FirstTry) > waitMost {
 		if row.Due.After(now) {
 			row.Due = now
 		}

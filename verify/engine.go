@@ -126,6 +126,7 @@ func (e *Engine) follow(changes <-chan ledger.Change) {
 		case c.Deleted:
 			e.o.Log.Error().Str("row", string(c.Row.ID)).Msg("a row was deleted by hand: what it said about sent documents is lost")
 			e.index.forget(c.Row.ID)
+			e.fence.forget(c.Row.ID)
 		case c.Row.ID == "":
 		default:
 			if !live && c.Row.FlexiID != "" { // later the control pages tell

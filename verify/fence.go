@@ -3,8 +3,10 @@ package verify
 import (
 	"strings"
 	"sync"
+	"time"
 
 	"flexid/flexi"
+	"flexid/verify/ledger"
 )
 
 // fence remembers, since the start of the process, whether an evidence keeps our external ids. Only then can the server
@@ -14,7 +16,9 @@ type fence struct {
 
 	mu      sync.Mutex
 	states  map[string]fenceState
-	highest int64 // @globalVersion
+	claims  map[ledger.ID]claims // creates of this process
+	kept    map[string]time.Time // by evidence: a record made after this moment came back with its external id
+	highest int64                // @globalVersion
 	fell    bool
 }
 
@@ -29,7 +33,58 @@ const (
 func (f fenceState) String() string { return [...]string{"unknown", "proved", "disproved"}[f] }
 
 func newFence(system string) *fence {
-	return &fence{prefix: "ext:" + system, states: map[string]fenceState{}}
+	return &fence{
+		prefix: "ext:" + system, states: map[string]fenceState{}, claims: map[ledger.ID]claims{}, kept: map[string]time.Time{},
+	}
+}
+
+// claims are the moments just before a create was claimed, on this process's own clock.
+type claims struct {
+	event       int
+	first, last time.Time
+}
+
+// claiming notes that a create is about to be claimed.
+func (f *fence) claiming(id ledger.ID, event int, at time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	c := f.claims[id]
+	if c.event != event {
+		c = claims{event: event, first: at}
+	}
+	c.last = at
+	f.claims[id] = c
+}
+
+// came notes that the record of a document came back with the document's own external id. Where this process made it, that
+// proves that Flexi kept external ids after the first attempt to make it began.
+func (f *fence) came(evidence string, id ledger.ID) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if c, ok := f.claims[id]; ok && c.first.After(f.kept[evidence]) {
+		f.kept[evidence] = c.first
+	}
+}
+
+// forget drops what is known of a document's claims. It must not be in doubt any more: a create without claims counts as one
+// from before the start of the process, for which any record made since is proof.
+func (f *fence) forget(id ledger.ID) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.claims, id)
+}
+
+// holds says what is known of the fence for a document's create in doubt. Where Flexi draws the number the external id is
+// all that a look can find the record by and all that refuses a second one, so that a record of ours from before proves
+// nothing: Flexi may have stopped keeping external ids since. Only one that was made after the last attempt began does.
+func (f *fence) holds(evidence string, id ledger.ID, drawn bool) fenceState {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	s := f.states[evidence]
+	if s == fenceProved && drawn && !f.kept[evidence].After(f.claims[id].last) {
+		return fenceUnknown
+	}
+	return s
 }
 
 // ours says whether an external id was given by this installation: ext:<system>:… or ext:<system>.<source>:…

@@ -98,6 +98,9 @@ func (e *Engine) judge(ctx context.Context, t *task, ans answer) (finding, error
 	}
 
 	rec := mine[0]
+	if carries(rec, row.Ext) {
+		e.fence.came(row.Evidence, row.ID)
+	}
 	f := finding{target: rec.ID(), record: rec, number: shownNumber(row.Evidence, rec), lastUpdate: rec.Text("lastUpdate"), own: carries(rec, row.Ext)}
 	op := t.op
 	if w.Opens > 0 && w.Write != "" && w.Write != flexi.Attach {

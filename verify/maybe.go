@@ -48,7 +48,7 @@ const mostDoublings = 12
 func (e *Engine) maybe(ctx, work context.Context, row *ledger.Row) (turn, error) {
 	w, now := row.Work, e.o.Now()
 	if e.waitsForFence(row, now) {
-		return at(now.Add(min(e.o.Settings.Probe, time.Second))), nil
+		return at(now.Add(fencePause(now.Sub(w.Ended)))), nil
 	}
 	if now.Before(row.Due) {
 		return at(row.Due), nil

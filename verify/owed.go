@@ -69,6 +69,9 @@ func (e *Engine) check(ctx context.Context, row *ledger.Row, late bool) (turn, e
 	if err != nil {
 		return turn{}, err
 	}
+	if row.Work.Final {
+		e.fence.forget(row.ID)
+	}
 	e.learnID(ctx, t, ans)
 	f := finding{verdict: "as_left", problem: p}
 	if reason != "" {
@@ -149,7 +152,9 @@ func (e *Engine) audit(ctx context.Context, t *task, ans answer, late bool) (led
 		return ledger.Conflict, ledger.Problem{Text: "number stands under record " + ids(others) + ", our own record " + row.FlexiID + " is gone"}, nil
 	}
 	rec := mine[0]
-	if !carries(rec, row.Ext) && row.Work.End != nil && row.Work.End.Reason != ledger.Adopted && row.Work.Write == flexi.Create {
+	if carries(rec, row.Ext) {
+		e.fence.came(row.Evidence, row.ID)
+	} else if row.Work.End != nil && row.Work.End.Reason != ledger.Adopted && row.Work.Write == flexi.Create {
 		e.fence.set(row.Evidence, fenceDisproved)
 	}
 	if row.Last.Op == flexi.Storno && !truth(rec, "storno") {

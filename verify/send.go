@@ -190,6 +190,9 @@ func (e *Engine) claim(work context.Context, group []*parcel) []*parcel {
 	for i, p := range group {
 		rows[i] = p.t.row
 		e.claimed(p.t.row, p.write.Op)
+		if p.t.row.Work.Drawn = p.write.Op == flexi.Create && !numbered(p.t); p.write.Op == flexi.Create {
+			e.fence.claiming(p.t.row.ID, p.t.row.Work.N, e.o.Now())
+		}
 		if name != "" {
 			mates = append(mates, ledger.Mate{ID: p.t.row.ID, N: p.t.row.Work.N})
 			a := lastAttempt(p.t.row.Work)
@@ -213,6 +216,11 @@ func (e *Engine) claim(work context.Context, group []*parcel) []*parcel {
 		ours = append(ours, p)
 	}
 	return ours
+}
+
+// numbered says whether a look can find the document's record by its number.
+func numbered(t *task) bool {
+	return t.ev.Number != "" && (pairless(t.row.Evidence) || t.row.Work.Partner != "")
 }
 
 // permit is the right to send a claimed group. Its age counts from before the first claim was stored, so that no write

@@ -156,6 +156,7 @@ type Work struct {
 	Opens    int       `json:"opens,omitempty"`    // sends that may have committed
 	Ended    time.Time `json:"ended,omitzero"`     // end of the last open attempt
 	Settle   time.Time `json:"settle,omitzero"`    // when its settle time is over
+	Drawn    bool      `json:"drawn,omitempty"`    // a create that nothing but our external id tells: Flexi draws the number
 	Step     int       `json:"step,omitempty"`     // next look of the schedule
 	Absences int       `json:"absences,omitempty"` // valid looks in a row that showed "not done"
 	LastAbs  time.Time `json:"last_abs,omitzero"`

@@ -19,6 +19,7 @@ import (
 	"flexid/batch/stream/embedded"
 	"flexid/flexi"
 	"flexid/flexi/flexitest"
+	"flexid/internal/ramdir"
 	"flexid/verify"
 	"flexid/verify/ledger"
 )
@@ -92,6 +93,16 @@ func settings() verify.Settings {
 	}
 }
 
+// roundTrip is how long every answer of the fake takes. Without it an answer takes no virtual time, and whether the first of
+// three writes has failed before the third one leaves is up to the scheduler of a busy machine: what goes at the same
+// moment is in flight together only if being in flight takes time.
+const roundTrip = 5 * time.Millisecond
+
+func TestMain(m *testing.M) {
+	ramdir.Use()
+	os.Exit(m.Run())
+}
+
 // virtual runs a test in a bubble of virtual time.
 func virtual(t *testing.T, fn func(b *bench)) {
 	t.Helper()
@@ -113,6 +124,7 @@ func newBench(t *testing.T, dir string, fo flexitest.Options) *bench {
 		b.log = zerolog.New(zerolog.NewConsoleWriter(zerolog.ConsoleTestWriter(t))).With().Logger()
 	}
 	b.fake = flexitest.New(fo)
+	b.fake.Slow(roundTrip)
 	srv, err := embedded.Start(embedded.Options{Dir: dir, Private: true, MaxStore: 1 << 30, Log: zerolog.Nop()})
 	must(t, err)
 	b.nats = srv

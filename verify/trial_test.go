@@ -1,8 +1,10 @@
 package verify_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -99,22 +101,39 @@ func TestQuotaIsWaitedFor(t *testing.T) {
 func TestRefusalIsWaitedFor(t *testing.T) {
 	virtual(t, func(b *bench) {
 		h := &hook{}
+		var gets atomic.Int64 // of rows that wait; confirmed ones are owed a read-back and wait for that
+		h.get = func(ctx context.Context, id ledger.ID) (ledger.Row, error) {
+			r, err := h.Ledger.Get(ctx, id)
+			if r.State == ledger.Queued {
+				gets.Add(1)
+			}
+			return r, err
+		}
 		h.under(b)
 		b.start()
 		b.grown()
 		b.fake.Script(flexitest.Fault{Kind: flexitest.TooMany, RetryAfter: "600"})
-		h.gets.Store(0)
+		gets.Store(0)
 		begun := time.Now()
 		b.many("A", 100)
 		b.pass(9 * time.Minute)
 		if g := b.eng.Status().Gates[0]; g.Open || g.Reason != "patience" || g.NextTry.Sub(begun) < 10*time.Minute {
 			t.Errorf("the status says %+v", g)
 		}
-		if n := h.gets.Load(); n > 100*20 {
-			t.Errorf("%d reads of the ledger for 100 documents that wait", n)
+		if n, rows := gets.Load(), int64(b.in(ledger.Queued)); n > 20*rows || rows == 0 {
+			t.Errorf("%d reads of the ledger for %d documents that wait", n, rows)
 		}
-		if n := len(b.sizes()); n > 4 { // those that were under way
-			t.Errorf("%d write requests while Flexi asked for patience: %v", n, b.sizes())
+		asked := time.Time{} // until then Flexi's word for patience is on its way
+		for _, r := range b.fake.Requests() {
+			switch {
+			case r.Status == 429:
+				asked = r.Time.Add(r.Duration)
+			case r.Kind == flexitest.Write && !asked.IsZero() && r.Time.After(asked):
+				t.Errorf("request %d is a write, %s after Flexi asked for patience", r.N, r.Time.Sub(asked))
+			}
+		}
+		if asked.IsZero() {
+			t.Error("Flexi never asked for patience")
 		}
 		took := b.until(20*time.Minute, "all confirmed", func() bool { return b.in(ledger.Confirmed) == 160 })
 		if total := took + 9*time.Minute; total > 20*time.Minute {

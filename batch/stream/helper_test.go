@@ -22,9 +22,11 @@ import (
 	"flexid/batch"
 	"flexid/batch/stream"
 	"flexid/batch/stream/embedded"
+	"flexid/internal/ramdir"
 )
 
 func TestMain(m *testing.M) {
+	ramdir.Use()
 	goleak.VerifyTestMain(m)
 }
 

@@ -11,9 +11,14 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"flexid/internal/ramdir"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	ramdir.Use()
+	goleak.VerifyTestMain(m)
+}
 
 // figures reads the last part of the report, as a script would.
 func figures(t *testing.T, report string) map[string]string {

@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"flexid/internal/ramdir"
 )
 
 var (
@@ -74,7 +76,7 @@ func TestReadmeCommandsExist(t *testing.T) {
 		t.Skip("builds the binary")
 	}
 	text, blocks := readme(t)
-	flexid := filepath.Join(t.TempDir(), "flexid")
+	flexid := filepath.Join(ramdir.Disk(t), "flexid") // where memory is, programs may not be allowed to run
 	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", flexid, "flexid/cmd/flexid").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}

@@ -17,11 +17,15 @@ import (
 	"time"
 
 	"flexid/cmd/internal/api"
+	"flexid/internal/ramdir"
 
 	"go.uber.org/goleak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	ramdir.Use()
+	goleak.VerifyTestMain(m)
+}
 
 const testToken = "0123456789abcdef0123456789abcdef"
 

@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"flexid/internal/ramdir"
 )
 
 // run skips the test where the machine cannot do what the proof needs.
@@ -47,7 +49,7 @@ func TestPowerCut(t *testing.T) {
 }
 
 func powerCut(t *testing.T, acks int) {
-	base := t.TempDir()
+	base := ramdir.Disk(t)
 	disk, copied := filepath.Join(base, "disk"), filepath.Join(base, "copied")
 	live, after := filepath.Join(base, "live"), filepath.Join(base, "after")
 	for _, dir := range []string{live, after} {

@@ -15,6 +15,8 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"flexid/internal/ramdir"
 )
 
 // The test binary is also the server process that tests kill: it serves the directory in this variable until its
@@ -29,6 +31,7 @@ func TestMain(m *testing.M) {
 	if dir := os.Getenv(serveDir); dir != "" {
 		os.Exit(serve(dir))
 	}
+	ramdir.Use()
 	os.Exit(m.Run())
 }
 

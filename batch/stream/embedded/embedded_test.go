@@ -19,9 +19,11 @@ import (
 	"go.uber.org/goleak"
 
 	"flexid/batch/stream/embedded"
+	"flexid/internal/ramdir"
 )
 
 func TestMain(m *testing.M) {
+	ramdir.Use()
 	goleak.VerifyTestMain(m)
 }
 

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"flexid/internal/ramdir"
 )
 
 // programs are the binaries under test. They are built once, before the first test.
@@ -40,6 +42,7 @@ func build(m *testing.M) int {
 			return 1
 		}
 	}
+	ramdir.Use() // only now: where memory is, programs may not be allowed to run
 	return m.Run()
 }
 

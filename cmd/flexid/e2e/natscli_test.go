@@ -61,7 +61,7 @@ func buildCLI(t *testing.T) string {
 	if tool, err := exec.LookPath("nats"); err == nil {
 		return tool
 	}
-	dir := t.TempDir()
+	dir := programs.dir // not t.TempDir: where memory is, programs may not be allowed to run
 	cmd := exec.CommandContext(t.Context(), "go", "install", natsCLI)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "GOBIN="+dir, "GOFLAGS=")

@@ -16,6 +16,7 @@ import (
 	"flexid/cmd/internal/api"
 	"flexid/config"
 	"flexid/flexi/flexitest"
+	"flexid/internal/ramdir"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -23,7 +24,10 @@ import (
 	"go.uber.org/goleak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	ramdir.Use()
+	goleak.VerifyTestMain(m)
+}
 
 // logBook collects the daemon's log.
 type logBook struct {

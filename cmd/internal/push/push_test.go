@@ -16,6 +16,7 @@ import (
 	"flexid/batch/stream/embedded"
 	"flexid/cmd/internal/api"
 	"flexid/cmd/internal/push"
+	"flexid/internal/ramdir"
 	"flexid/verify"
 	"flexid/verify/ledger"
 
@@ -24,7 +25,10 @@ import (
 	"go.uber.org/goleak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	ramdir.Use()
+	goleak.VerifyTestMain(m)
+}
 
 func spoolOf(t testing.TB, lines ...string) *push.Spool {
 	t.Helper()

@@ -1,0 +1,51 @@
+// Package ramdir gives tests temporary directories in memory. A NATS server that flushes every write to a disk spends most
+// of a test waiting for that disk, and tests of several packages wait for the same one; what they prove does not hang on it.
+// Tests of power cuts and full disks ask for Disk.
+package ramdir
+
+import (
+	"fmt"
+	"os"
+	"testing"
+)
+
+const (
+	memory = "/dev/shm"
+	// room is what must be free: a container's /dev/shm of 64 MiB is too small for several servers at a time.
+	room = 1 << 30
+	// onDisk keeps, for Disk, where temporary directories were before.
+	onDisk = "FLEXID_TEST_DISK"
+)
+
+// Use makes os.TempDir, and so t.TempDir, a directory in memory, for this process and its children. It belongs into TestMain,
+// before the first test. It does nothing where TMPDIR is set, since whoever set it meant it, or where there is no such memory.
+func Use() {
+	if os.Getenv("TMPDIR") != "" || free(memory) < room {
+		return
+	}
+	probe, err := os.MkdirTemp(memory, "flexid-test-")
+	if err != nil {
+		return
+	}
+	_ = os.Remove(probe)
+	for name, value := range map[string]string{onDisk: os.TempDir(), "TMPDIR": memory} {
+		if err := os.Setenv(name, value); err != nil {
+			panic(fmt.Sprintf("setting %s: %v", name, err)) // only a name that is none can do this
+		}
+	}
+}
+
+// Disk is a temporary directory where they were before Use. It is removed with the test.
+func Disk(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp(os.Getenv(onDisk), "flexid-test-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Errorf("removing a temporary directory: %v", err)
+		}
+	})
+	return dir
+}

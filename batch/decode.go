@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"flexid/flexi"
 	"flexid/verify"
@@ -21,8 +22,9 @@ const UnknownEvidence = "unknown"
 
 // Decoder reads messages. The zero value reads the subjects of the default prefix.
 type Decoder struct {
-	Prefix string // first token of our subjects; "" = flexi
-	System string // the system part of our external ids: bodies may not name such ids
+	Prefix string         // first token of our subjects; "" = flexi
+	System string         // the system part of our external ids: bodies may not name such ids
+	Zone   *time.Location // in which a moment in datVyst becomes a day; nil leaves the day as it is written
 }
 
 // Decode reads one message of the intake stream or of the inbox. It never fails: see Event.Problem.
@@ -30,7 +32,7 @@ func (d Decoder) Decode(m Message) verify.Event {
 	if source, ok := sourceOf(d.Prefix, m.Subject); ok {
 		return d.delivery(source, m)
 	}
-	r := &reader{system: d.System, op: flexi.Create, doc: Unmarked(m.Data), event: verify.Event{
+	r := &reader{system: d.System, zone: d.Zone, op: flexi.Create, doc: Unmarked(m.Data), event: verify.Event{
 		EventID:  fmt.Sprintf("%s:%d:%d", m.Stream, m.Seq, m.Time.UnixNano()),
 		Evidence: UnknownEvidence, Received: m.Received, Subject: m.Subject,
 		Stream: m.Stream, Seq: m.Seq, StreamTime: m.Time,
@@ -50,6 +52,7 @@ func (d Decoder) Decode(m Message) verify.Event {
 // reader is one message while it is being read. The first problem counts: later ones follow from it.
 type reader struct {
 	system  string
+	zone    *time.Location
 	event   verify.Event
 	op      flexi.Op // the default, until one is given
 	ops     []given
@@ -177,7 +180,7 @@ func (r *reader) finish(raw []byte) verify.Event {
 	key := r.decideKey()
 	number := r.document()
 	if key == "" && len(r.keys) == 0 {
-		key = number
+		key, r.event.Derived = number, number != ""
 	}
 	if key == "" && len(r.keys) == 0 {
 		r.fail("the document could not be looked up: %s", r.wanted())
@@ -197,7 +200,7 @@ func (r *reader) wanted() string {
 		give = "write key into the event"
 	}
 	if _, pair := flexi.NumberField(r.event.Evidence); pair {
-		return "it has no key, and not both cisDosle and an identifier of the partner in firma; " + give
+		return "it has no key, and not all of cisDosle, a reference to the partner in firma (code:, ext: or an id) and a day in datVyst; " + give
 	}
 	return "it has no key and no number; " + give + ", or kod in the document"
 }

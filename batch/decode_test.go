@@ -28,7 +28,15 @@ func message(subject, body string, headers ...string) batch.Message {
 	return m
 }
 
-var decoder = batch.Decoder{System: "FLEXID"}
+var decoder = batch.Decoder{System: "FLEXID", Zone: prague()}
+
+func prague() *time.Location {
+	zone, err := time.LoadLocation("Europe/Prague")
+	if err != nil {
+		panic(err)
+	}
+	return zone
+}
 
 const invoice = "flexi.push.faktura-vydana"
 
@@ -61,8 +69,17 @@ func TestDecodeReadsEvents(t *testing.T) {
 		{"version as a time", message(invoice, body, "Flexid-Version", "2026-11-30T08:15:00+01:00"),
 			verify.Event{Key: "FV-1", Op: flexi.Create, Version: "2026-11-30T08:15:00+01:00", Body: json.RawMessage(body)}},
 		{"payable, key from partner and supplier's number",
-			message("flexi.push.faktura-prijata", `{"firma":"code:acme","cisDosle":"2026/17"}`),
-			verify.Event{Key: "code:ACME/2026/17", Op: flexi.Create, Body: json.RawMessage(`{"firma":"code:acme","cisDosle":"2026/17"}`)}},
+			message("flexi.push.faktura-prijata", `{"firma":"code:acme","cisDosle":"2026/17","datVyst":"2027-01-02"}`),
+			verify.Event{Key: "code:ACME/2027/2026/17", Derived: true, Op: flexi.Create,
+				Body: json.RawMessage(`{"firma":"code:acme","cisDosle":"2026/17","datVyst":"2027-01-02"}`)}},
+		{"payable of a partner with a slash", message("flexi.push.zavazek", `{"firma":"code:a/b","cisDosle":"1","datVyst":"2027-01-02"}`),
+			verify.Event{Key: "code:A%2FB/2027/1", Derived: true, Op: flexi.Create,
+				Body: json.RawMessage(`{"firma":"code:a/b","cisDosle":"1","datVyst":"2027-01-02"}`)}},
+		{"payable issued in the last hour of a year in UTC", message("flexi.push.zavazek", `{"firma":"7","cisDosle":"1","datVyst":"2026-12-31T23:30:00Z"}`),
+			verify.Event{Key: "7/2027/1", Derived: true, Op: flexi.Create,
+				Body: json.RawMessage(`{"firma":"7","cisDosle":"1","datVyst":"2026-12-31T23:30:00Z"}`)}},
+		{"payable without a day, with a key", message("flexi.push.zavazek.K1", `{"firma":"7","cisDosle":"1"}`),
+			verify.Event{Key: "K1", Op: flexi.Create, Body: json.RawMessage(`{"firma":"7","cisDosle":"1"}`)}},
 		{"delete without a body", message(invoice+".A", "", "Flexid-Op", "delete"),
 			verify.Event{Key: "A", Op: flexi.Delete, Body: json.RawMessage("{}")}},
 		{"storno with an empty object", message(invoice+".A", "{}", "Flexid-Op", "storno"),
@@ -112,6 +129,8 @@ func TestDecodeNamesWhatIsWrong(t *testing.T) {
 		says []string // parts of the sentence
 	}{
 		{"no key and no number", message(invoice, `{"popis":"x"}`), "", []string{"could not be looked up", "Flexid-Key", "kod"}},
+		{"payable without a day", message("flexi.push.faktura-prijata", `{"firma":"code:A","cisDosle":"17"}`), "", []string{"Flexid-Key", "datVyst"}},
+		{"payable whose partner is free text", message("flexi.push.faktura-prijata", `{"firma":"Acme s.r.o.","cisDosle":"17","datVyst":"2026-01-02"}`), "", []string{"Flexid-Key", "firma"}},
 		{"payable without a partner", message("flexi.push.faktura-prijata", `{"cisDosle":"17"}`), "", []string{"Flexid-Key", "cisDosle", "firma"}},
 		{"two keys that differ", message(invoice+".B", ok, "Flexid-Key", "C"), "", []string{"key is given twice", `"B"`, `"C"`, "subject", "header Flexid-Key"}},
 		{"one header twice", message(invoice, ok, "Flexid-Key", "C", "flexid-key", "D"), "A", []string{"Flexid-Key is given twice", `"C"`, `"D"`}},

@@ -32,7 +32,8 @@ func (r *reader) document() (key string) {
 	return r.number(fields)
 }
 
-// number reads the document number: kod, or for payables partner and the supplier's number.
+// number reads the document number: kod, or for payables partner, year and the supplier's number. Without the year the number
+// that a supplier uses again next January would name last year's document.
 func (r *reader) number(fields map[string]json.RawMessage) (key string) {
 	evidence := r.event.Evidence
 	number, ok, err := flexi.NumberOf(evidence, r.doc)
@@ -45,7 +46,11 @@ func (r *reader) number(fields map[string]json.RawMessage) (key string) {
 	}
 	key = number.Value
 	if number.Pair {
-		key = partner(number.Partner) + "/" + number.Value
+		year := flexi.Year(flexi.Issued(r.doc, r.zone))
+		if year == "" {
+			return ""
+		}
+		key = partner(number.Partner) + "/" + year + "/" + number.Value
 	}
 	if problem := badName(key); problem != "" {
 		r.fail("the document number %s", problem)
@@ -67,12 +72,13 @@ func numberProblem(evidence string, fields map[string]json.RawMessage, err error
 	return err.Error()
 }
 
-// partner writes a reference by code in upper case, as Flexi keeps codes: the same partner makes the same key.
+// partner writes a reference by code in upper case, as Flexi keeps codes: the same partner makes the same key. A slash in it
+// is written otherwise, or the number 1 of the partner A/B would have the key of the number B/1 of A.
 func partner(reference string) string {
 	if code, ok := strings.CutPrefix(reference, "code:"); ok {
-		return "code:" + strings.ToUpper(strings.TrimSpace(code))
+		reference = "code:" + strings.ToUpper(normal(code))
 	}
-	return reference
+	return strings.NewReplacer("%", "%25", "/", "%2F").Replace(reference)
 }
 
 // object reads one JSON object, and says what else the bytes are.

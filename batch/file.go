@@ -21,7 +21,7 @@ type FileEvent struct {
 // "document" is a bare Flexi document of that evidence. Like Decode it never fails. The caller gives the event its id:
 // what makes two lines the same event is known to him alone.
 func (d Decoder) DecodeFileEvent(line []byte, evidence string) verify.Event {
-	r := &reader{system: d.System, op: flexi.Upsert, doc: line, file: true, event: verify.Event{Evidence: UnknownEvidence}}
+	r := &reader{system: d.System, zone: d.Zone, op: flexi.Upsert, doc: line, file: true, event: verify.Event{Evidence: UnknownEvidence}}
 	if len(line) > MaxEvent {
 		r.fail("the event has %d bytes, more than the %d that one may have", len(line), MaxEvent)
 		return r.finish(line)

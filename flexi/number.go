@@ -50,7 +50,8 @@ func NormaliseNumber(evidence, s string) string {
 }
 
 // NumberOf reads the number out of a body. The result is false when the body has none, or has a payable's number without
-// a partner. A number that does not fit its column, or is no text, is an error.
+// a reference to one partner. A number that does not fit its column, or is no text, is an error. The number of a payable
+// holds within one year only: see YearOf.
 func NumberOf(evidence string, body json.RawMessage) (Number, bool, error) {
 	m := object(body)
 	if m == nil {
@@ -78,11 +79,20 @@ func NumberOf(evidence string, body json.RawMessage) (Number, bool, error) {
 			return Number{}, false, err
 		}
 		n.Partner = strings.TrimSpace(n.Partner)
-		if n.Partner == "" {
+		if !namesOne(n.Partner) {
 			return Number{}, false, nil
 		}
 	}
 	return n, n.Value != "", nil
+}
+
+// namesOne: the text is a reference to one record (an id, or code:, ext:, in: and their like), not a name in free text.
+func namesOne(reference string) bool {
+	kind, value, found := strings.Cut(reference, ":")
+	if !found {
+		return reference != "" && strings.Trim(reference, "0123456789") == ""
+	}
+	return strings.TrimSpace(value) != "" && kind != "" && strings.Trim(kind, "abcdefghijklmnopqrstuvwxyz") == ""
 }
 
 // scalar is the text of a field that must be a string or a number; "" when it is absent or null.

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"flexid/flexi"
@@ -79,18 +78,13 @@ func (e *Engine) acceptAgain(ctx context.Context, receipt Receipt, row ledger.Ro
 }
 
 func (e *Engine) append(ctx context.Context, receipt Receipt, row ledger.Row, ev ledger.Event) (Receipt, error) {
-	owned := ""
 	if ev.Born == "" && ev.Op != flexi.Delete && ev.Op != flexi.Storno && ev.Number != "" && pairless(row.Evidence) {
 		// The number is taken in the order of intake, so that a later event that refers to it by code: finds this row.
-		holder, err := e.o.Ledger.TakeNumber(ctx, row.Evidence, ev.Number, row.ID)
-		if err != nil {
+		if _, err := e.o.Ledger.TakeNumber(ctx, row.Evidence, ev.Number, row.ID); err != nil {
 			return receipt, fmt.Errorf("taking number %s: %w", ev.Number, e.storeError(err))
 		}
-		if holder == row.ID {
-			owned = ev.Number
-		}
 	}
-	got, err := e.o.Ledger.Append(ctx, row, ev, func(r *ledger.Row) { e.appended(r, &ev, owned) })
+	got, err := e.o.Ledger.Append(ctx, row, ev, func(r *ledger.Row) { e.appended(r, &ev) })
 	if errors.Is(err, ledger.ErrHave) {
 		receipt.Again, err = true, nil
 	}
@@ -103,12 +97,9 @@ func (e *Engine) append(ctx context.Context, receipt Receipt, row ledger.Row, ev
 }
 
 // appended sets what a row says when an event was added to it. An idle row turns to the new event; a busy one goes on.
-func (e *Engine) appended(r *ledger.Row, ev *ledger.Event, owned string) {
+func (e *Engine) appended(r *ledger.Row, ev *ledger.Event) {
 	now := e.o.Now()
 	r.Updated = now
-	if owned != "" && !slices.Contains(r.Numbers, owned) {
-		r.Numbers = append(r.Numbers, owned)
-	}
 	if r.Head == 0 || r.Work == nil || r.Work.Final {
 		r.State, r.Reason, r.Cause, r.Sends = ledger.Queued, "", "", 0
 		r.Due = now
@@ -119,7 +110,7 @@ func (e *Engine) appended(r *ledger.Row, ev *ledger.Event, owned string) {
 // record turns an event into what the ledger keeps.
 func (e *Engine) record(in Event) ledger.Event {
 	ev := ledger.Event{
-		EventID: in.EventID, Given: in.Given, Op: in.Op, Received: in.Received.UTC(), Subject: in.Subject,
+		EventID: in.EventID, Given: in.Given, Op: in.Op, Received: in.Received.UTC(), Subject: in.Subject, Derived: in.Derived,
 		Stream: ledger.StreamRef{Stream: in.Stream, Seq: in.Seq, Time: in.StreamTime.UTC()},
 	}
 	if in.Version != "" {

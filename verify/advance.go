@@ -235,6 +235,11 @@ func lastAttempt(w *ledger.Work) *ledger.Attempt {
 
 // end closes the current event with an effect on nothing: dropped, repeated, superseded, or parked for good.
 func (e *Engine) end(row *ledger.Row, s ledger.State, r ledger.Reason) {
+	e.finish(row, s, r)
+	shedNumbers(row)
+}
+
+func (e *Engine) finish(row *ledger.Row, s ledger.State, r ledger.Reason) {
 	now := e.o.Now()
 	w := row.Work
 	w.Final, w.Open, w.Mates = true, false, nil
@@ -282,7 +287,8 @@ func (e *Engine) confirm(row *ledger.Row, ev *ledger.Event, x effect) {
 	if w.Write == flexi.Create && w.Opens == 1 && w.Attempt == 1 && x.own && !x.sent {
 		row.Quiet, row.LookOnce = time.Time{}, false
 	}
-	e.end(row, ledger.Confirmed, x.reason)
+	e.finish(row, ledger.Confirmed, x.reason)
+	defer shedNumbers(row)
 	row.Cause = ""
 	if ev.Version != nil {
 		row.Known = ev.Version
@@ -301,7 +307,7 @@ func (e *Engine) confirm(row *ledger.Row, ev *ledger.Event, x effect) {
 	if row.Last == nil {
 		row.Base = nil
 	}
-	row.Last = &ledger.Effect{N: w.N, Op: ev.Op, Digest: ev.Digest, At: now, Sends: row.Sends, Shaky: w.Opens > 0}
+	row.Last = e.left(row, ev, x)
 	if ev.Op != flexi.Storno {
 		row.Base = append(row.Base, w.N)
 	}

@@ -15,6 +15,7 @@ type Event struct {
 	Evidence string
 	Source   string // webhook source; "" for NATS and files
 	Key      string // "" only for an unreadable event
+	Derived  bool   // Key was made from the document's number: it proves less than one that the sender gave
 	Op       flexi.Op
 	Version  string // sender's version, "" = none
 	Body     json.RawMessage

@@ -80,6 +80,9 @@ func (e *Engine) judge(ctx context.Context, t *task, ans answer) (finding, error
 		return finding{verdict: verdictDuplicate, problem: ledger.Problem{Text: fmt.Sprintf(
 			"Flexi has %d records for this document: ids %s", len(mine)+len(others), ids(append(slices.Clone(mine), others...)))}}, nil
 	}
+	if f, is := e.likeness(t, ans.records, mine, others); is {
+		return f, nil
+	}
 	// A record with the number only can be this document if nobody knew it before; not if it is another document of ours.
 	if len(mine) == 0 && len(others) == 1 {
 		if x := e.otherOfOurs(t, others[0]); x != "" {
@@ -113,8 +116,9 @@ func (e *Engine) judge(ctx context.Context, t *task, ans answer) (finding, error
 		f.before, f.verdict = e.image(t, rec), verdictSend
 		if truth(rec, "storno") {
 			f.verdict = verdictDone
+			return f, nil
 		}
-		return f, nil
+		return e.notAnothers(ctx, t, f)
 	case flexi.Delete:
 		return e.judgeDelete(ctx, t, f)
 	}
@@ -180,6 +184,9 @@ func (e *Engine) judgeUpdate(ctx context.Context, t *task, f finding) (finding, 
 		return f, nil
 	}
 	f.verdict = verdictSend
+	if f, err = e.notAnothers(ctx, t, f); err != nil || f.verdict != verdictSend {
+		return f, err
+	}
 	return e.asWeLeftIt(ctx, t, f)
 }
 
@@ -193,6 +200,10 @@ func (e *Engine) judgeDelete(ctx context.Context, t *task, f finding) (finding, 
 			f.problem = ledger.Problem{Text: "record " + f.target + " was changed by somebody while its deletion was under way"}
 		}
 		return f, nil
+	}
+	f, err := e.notAnothers(ctx, t, f)
+	if err != nil || f.verdict != verdictSend {
+		return f, err
 	}
 	return e.asWeLeftIt(ctx, t, f)
 }
@@ -240,15 +251,26 @@ func (e *Engine) leftBy(ctx context.Context, t *task) (json.RawMessage, error) {
 
 // sort splits what a look found: under our own identity, and with the number only.
 func (e *Engine) sort(t *task, records []flexi.Record) (mine, others []flexi.Record) {
+	var paired []flexi.Record
 	for _, r := range records {
 		id := t.row.FlexiID
 		if t.row.Work.Target != "" {
 			id = t.row.Work.Target
 		}
 		// After a restore of the ERP an id may name another document than it did before.
-		if carries(r, t.row.Ext) || id != "" && r.ID() == id && e.otherOfOurs(t, r) == "" {
+		switch {
+		case carries(r, t.row.Ext) || id != "" && r.ID() == id && e.otherOfOurs(t, r) == "":
 			mine = append(mine, r)
-		} else {
+		case !e.byPairAlone(t, r):
+			others = append(others, r)
+		default:
+			paired = append(paired, r)
+		}
+	}
+	// A payable's number holds within its year.
+	year := e.yearOf(t, mine)
+	for _, r := range paired {
+		if sameNumber(year, t.number(), r.Issued(e.o.Settings.Zone), cisDosle(r)) {
 			others = append(others, r)
 		}
 	}

@@ -217,9 +217,9 @@ func (q question) filters() []flexi.Filter {
 	for _, x := range q.exts {
 		fs = append(fs, flexi.ExtEq(x))
 	}
-	if q.number != "" {
+	for _, n := range q.spellings() {
 		field, _ := flexi.NumberField(q.evidence)
-		fs = append(fs, flexi.Eq(field, q.number))
+		fs = append(fs, flexi.Eq(field, n))
 	}
 	if q.id != "" {
 		fs = append(fs, flexi.IDEq(q.id))
@@ -241,9 +241,27 @@ func (q question) names(r flexi.Record) bool {
 	return q.number != "" && q.numbered(r)
 }
 
+// spellings are the ways in which the number may be written. A supplier's number keeps its letter case, and one that differs
+// in it alone is hardly another document.
+func (q question) spellings() []string {
+	if q.number == "" {
+		return nil
+	}
+	n := []string{q.number}
+	if _, pair := flexi.NumberField(q.evidence); pair {
+		for _, s := range []string{strings.ToUpper(q.number), strings.ToLower(q.number)} {
+			if !slices.Contains(n, s) {
+				n = append(n, s)
+			}
+		}
+	}
+	return n
+}
+
 func (q question) numbered(r flexi.Record) bool {
 	field, pair := flexi.NumberField(q.evidence)
-	if flexi.NormaliseNumber(q.evidence, r.Text(field)) != q.number {
+	number := flexi.NormaliseNumber(q.evidence, r.Text(field))
+	if number != q.number && !(pair && strings.EqualFold(number, q.number)) {
 		return false
 	}
 	if !pair {

@@ -206,12 +206,21 @@ func (e *Engine) aftermath(work context.Context, row *ledger.Row, s shipped) {
 // ownDrawn takes the number that Flexi drew from its series, once it is told or shown.
 func (e *Engine) ownDrawn(ctx context.Context, row *ledger.Row, number string) {
 	number = flexi.NormaliseNumber(row.Evidence, number)
-	if number == "" || !pairless(row.Evidence) || slices.Contains(row.Numbers, number) {
+	if number == "" || !pairless(row.Evidence) {
 		return
 	}
-	if _, err := e.o.Ledger.TakeNumber(ctx, row.Evidence, number, row.ID); err != nil {
+	if row.Last != nil && row.Last.Number == "" {
+		row.Last.Number = number
+	}
+	if slices.Contains(row.Numbers, number) {
+		return
+	}
+	holder, err := e.o.Ledger.TakeNumber(ctx, row.Evidence, number, row.ID)
+	if err != nil {
 		e.o.Log.Warn().Err(err).Str("number", number).Msg("owning a number that Flexi drew")
 		return
 	}
-	row.Numbers = append(row.Numbers, number) // stored with the next compare-and-set
+	if holder == row.ID {
+		row.Numbers = append(row.Numbers, number) // stored with the next compare-and-set
+	}
 }

@@ -192,7 +192,7 @@ func (e *Engine) question(t *task) question {
 		number: t.ev.Number, partner: t.row.Work.Partner, id: t.row.FlexiID,
 	}
 	if q.number == "" && t.row.Last != nil {
-		q.number = t.row.Number
+		q.number, q.partner = t.row.Last.Number, t.row.Last.Partner
 	}
 	if t.row.Work.Target != "" {
 		q.id = t.row.Work.Target
@@ -205,9 +205,7 @@ func (e *Engine) question(t *task) question {
 		q.fields = append(q.fields, fields...)
 	}
 	q.fields = append(q.fields, "storno", "zamekK", "stavUhrK", "zuctovano")
-	if field, pair := flexi.NumberField(t.row.Evidence); pair {
-		q.fields = append(q.fields, field, "firma")
-	}
+	q.fields = append(q.fields, identityFields(t)...)
 	return q
 }
 

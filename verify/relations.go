@@ -20,14 +20,6 @@ const (
 	chainMost = 32
 )
 
-// numberName is the name under which the ledger keeps the event's number, "" when it has none.
-func (e *Engine) numberName(ctx context.Context, t *task) (string, error) {
-	if t.ev.Number == "" || pairless(t.row.Evidence) {
-		return t.ev.Number, nil
-	}
-	return e.pairName(ctx, t)
-}
-
 // ownNumber makes a number this row's own, or parks the event: two keys must not share one. ok is false when the event
 // cannot go on now.
 func (e *Engine) ownNumber(ctx context.Context, t *task, name string) (tn turn, ok bool, err error) {
@@ -49,6 +41,13 @@ func (e *Engine) ownNumber(ctx context.Context, t *task, name string) (tn turn, 
 		return turn{}, true, nil
 	}
 	other := Address{holder.Evidence, holder.Source, holder.Key}.String()
+	if has := numberOf(holder); has != "" && has != ev.Number {
+		if row.Work.Pass {
+			return turn{}, true, nil // a person says that they are two
+		}
+		e.park(row, ledger.Conflict, letterCase(ev.Number, has, other))
+		return again(), false, e.save(ctx, row)
+	}
 	e.park(row, ledger.Duplicate, ledger.Problem{Link: other, Text: fmt.Sprintf(
 		"number %s belongs to document %s: two documents must not carry it; correct one of them, or send both under one key", ev.Number, other)})
 	return again(), false, e.save(ctx, row)
@@ -57,27 +56,6 @@ func (e *Engine) ownNumber(ctx context.Context, t *task, name string) (tn turn, 
 // errNotStored: a number was taken at intake for a row that is not there. Either it is about to come, or the intake died
 // and delivers the message again.
 var errNotStored = errors.New("the row that took the number is not stored yet")
-
-// pairName names a pair of partner and supplier's number. The partner enters by its Flexi id, because one partner has many
-// references; "" when the pair is incomplete.
-func (e *Engine) pairName(ctx context.Context, t *task) (string, error) {
-	n, ok, err := flexi.NumberOf(t.row.Evidence, t.ev.Body)
-	if err != nil || !ok {
-		return "", nil
-	}
-	if t.row.Work.Partner == "" {
-		id, err := e.books.resolve(ctx, "adresar", n.Partner)
-		if err != nil {
-			return "", err
-		}
-		t.row.Work.Partner = id
-	}
-	partner := t.row.Work.Partner
-	if partner == "" {
-		partner = strings.ToUpper(n.Partner)
-	}
-	return partner + "|" + n.Value, nil
-}
 
 // holder is the other document that owns a number, nil if it is free or this row's own. A holder that has no use for it any
 // more (its create was rejected or dropped, its delete confirmed, and no late look is owed) loses it here.
@@ -107,25 +85,20 @@ func (e *Engine) holder(ctx context.Context, row *ledger.Row, number string, tak
 			}
 		case err != nil:
 			return nil, err
-		case usesNumber(&other):
+		case usesNumber(&other, number):
 			return &other, nil
 		}
 		if err := e.o.Ledger.FreeNumber(ctx, row.Evidence, number, id); err != nil {
 			return nil, err
 		}
 		// An event that came to the holder between our read and the freeing has seen the number as its own.
-		if other, err = e.o.Ledger.Get(ctx, id); err == nil && usesNumber(&other) {
+		if other, err = e.o.Ledger.Get(ctx, id); err == nil && usesNumber(&other, number) {
 			if _, err := e.o.Ledger.TakeNumber(ctx, row.Evidence, number, id); err != nil {
 				return nil, err
 			}
 		}
 	}
 	return nil, fmt.Errorf("number %s changes hands too quickly", number)
-}
-
-// usesNumber: the document has a record, may still make one, or an attempt of it may show late.
-func usesNumber(r *ledger.Row) bool {
-	return r.Last != nil || r.Head < r.Tail || r.Work == nil || !r.Work.Final || len(r.Late) > 0
 }
 
 // waitsFor holds an event back while a document that it refers to is on its way. It returns when to ask again.

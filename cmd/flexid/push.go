@@ -131,7 +131,7 @@ func (p *program) pushCheck(ctx context.Context, files []string, fl pushFlags, c
 	progress := p.startProgress(fl.quiet, checked(spool))
 	faults, err := push.Check(ctx, push.Input{
 		Files: files, Stdin: p.in, Format: fl.format, Evidence: fl.evidence,
-		Decoder: batch.Decoder{Prefix: cfg.NATS.Prefix, System: cfg.Flexi.System},
+		Decoder: batch.Decoder{Prefix: cfg.NATS.Prefix, System: cfg.Flexi.System, Zone: cfg.Location},
 	}, spool, p.faultPrinter(pr, progress.say))
 	progress.stop()
 	switch {

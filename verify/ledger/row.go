@@ -122,6 +122,11 @@ type Effect struct {
 	At     time.Time `json:"at"`
 	Sends  int       `json:"sends"`
 	Shaky  bool      `json:"shaky,omitempty"` // it ever had an open attempt
+
+	// The document number as the events that took effect left it. What an event without effect asked for is not in here.
+	Number  string `json:"number,omitempty"`
+	Partner string `json:"partner,omitempty"` // of a payable: Flexi id of the partner
+	Year    string `json:"year,omitempty"`    // of a payable: the year of datVyst
 }
 
 // Version is a sender's version: an integer or an RFC 3339 time.
@@ -272,11 +277,12 @@ type Event struct {
 	Received time.Time       `json:"received"`
 	Subject  string          `json:"subject,omitempty"`
 	Stream   StreamRef       `json:"stream,omitzero"`
-	Number   string          `json:"number,omitempty"` // as people look it up, normalised
-	Digest   string          `json:"digest"`           // of the canonical document
-	Body     json.RawMessage `json:"body,omitempty"`   // the document in Flexi's fields
-	Raw      []byte          `json:"raw,omitempty"`    // of an unreadable event
-	Born     Reason          `json:"born,omitempty"`   // Unreadable or IDReused: parked from the start
+	Derived  bool            `json:"derived,omitempty"` // the key was made from the number: the sender gave none
+	Number   string          `json:"number,omitempty"`  // as people look it up, normalised
+	Digest   string          `json:"digest"`            // of the canonical document
+	Body     json.RawMessage `json:"body,omitempty"`    // the document in Flexi's fields
+	Raw      []byte          `json:"raw,omitempty"`     // of an unreadable event
+	Born     Reason          `json:"born,omitempty"`    // Unreadable or IDReused: parked from the start
 	Problem  *Problem        `json:"problem,omitempty"`
 
 	// Set when it ended or parked; the story of the current event is in the row.

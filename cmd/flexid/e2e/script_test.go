@@ -175,7 +175,7 @@ func (s *script) received(i int) {
 	number := fmt.Sprintf("DOD/%s/%d", s.prefix, i/15)
 	key, kind := fmt.Sprintf("prijata-%s-%d", s.prefix, i), "received"
 	if i%4 == 2 {
-		key, kind = partner(i/5)+"/"+number, "keyless"
+		key, kind = partner(i/5)+"/2026/"+number, "keyless"
 	}
 	d := s.add(received, key, kind)
 	f := fields(i, "")

@@ -157,7 +157,7 @@ func (d *daemon) settings() verify.Settings {
 
 // intake hands events to the engine and keeps an eye on what stands in the way.
 func (c *core) intake() stream.Handler {
-	decoder := batch.Decoder{Prefix: c.d.cfg.NATS.Prefix, System: c.d.cfg.Flexi.System}
+	decoder := batch.Decoder{Prefix: c.d.cfg.NATS.Prefix, System: c.d.cfg.Flexi.System, Zone: c.d.cfg.Location}
 	return &watched{core: c, next: &batch.Intake{Decoder: decoder, Acceptor: c.engine, Log: c.d.log}}
 }
 

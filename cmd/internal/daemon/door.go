@@ -45,7 +45,7 @@ func SourceSettings(s config.Source) webhook.Source {
 // startDoor starts the listener, or nothing where none is set.
 func (d *daemon) startDoor(ctx context.Context, reg prometheus.Registerer) error {
 	w := d.cfg.Webhook
-	d.door = &door{cfg: d.cfg, streams: d.streams, decoder: batch.Decoder{Prefix: d.cfg.NATS.Prefix, System: d.cfg.Flexi.System},
+	d.door = &door{cfg: d.cfg, streams: d.streams, decoder: batch.Decoder{Prefix: d.cfg.NATS.Prefix, System: d.cfg.Flexi.System, Zone: d.cfg.Location},
 		cursor: prometheus.NewGauge(prometheus.GaugeOpts{Name: "flexid_changes_cursor_version", Help: "Changes of Flexi below this version have been read."})}
 	if w.Addr == "" {
 		return nil

@@ -74,7 +74,7 @@ func (p *publishing) all(ctx context.Context) error {
 }
 
 func (p *publishing) send(ctx context.Context, f flight, e *Entry) error {
-	sent, err := p.to.Send(e.Evidence, e.Key, p.r.header(f.i, e), e.Body)
+	sent, err := p.to.Send(e.Evidence, e.given(), p.r.header(f.i, e), e.Body)
 	f.sent = sent
 	p.under, p.bytes = append(p.under, f), p.bytes+f.bytes
 	p.held.add(f.words, 1)
@@ -122,7 +122,7 @@ func (p *publishing) repeat(ctx context.Context) error {
 			return err
 		}
 		err = p.r.insist(ctx, func(ctx context.Context) error {
-			_, err := p.to.Push(ctx, e.Evidence, e.Key, p.r.header(f.i, &e), e.Body)
+			_, err := p.to.Push(ctx, e.Evidence, e.given(), p.r.header(f.i, &e), e.Body)
 			return err
 		})
 		if ctx.Err() != nil && err != nil {

@@ -202,8 +202,8 @@ func TestPublishLetsNothingOvertake(t *testing.T) {
 		"refers by key":         {[]string{`{"evidence":"adresar","key":"p/1","document":{"kod":"X"}}`, `{"kod":"A","firma":"ext:FLEXID:p/1"}`}, "p/1"},
 		"is referred to":        {[]string{`{"kod":"A","firma":"code:NOVAK"}`, `{"evidence":"adresar","op":"delete","document":{"kod":"NOVAK"}}`}, "A"},
 		"refers to a third one": {[]string{`{"kod":"A","firma":"code:NOVAK"}`, `{"kod":"B","firma":"code:NOVAK"}`}, "A B"},
-		"a supplier's number": {[]string{`{"evidence":"faktura-prijata","document":{"firma":"code:N","cisDosle":"7"}}`,
-			`{"evidence":"faktura-prijata","document":{"firma":"ext:FLEXID:n","cisDosle":"7"}}`}, "code:N/7"},
+		"a supplier's number": {[]string{`{"evidence":"faktura-prijata","document":{"firma":"code:N","cisDosle":"7","datVyst":"2026-01-02"}}`,
+			`{"evidence":"faktura-prijata","document":{"firma":"ext:FLEXID:n","cisDosle":"7","datVyst":"2026-01-02"}}`}, "code:N/2026/7"},
 		"as many as there may be": {numbered(200), fmt.Sprintf("%d of them", 128)},
 		"as large as they may be": {large(15), fmt.Sprintf("%d of them", 10)},
 	} {

@@ -19,9 +19,19 @@ type Entry struct {
 	Line     int    `json:"line"`
 	Evidence string `json:"evidence"`
 	Key      string `json:"key"`
+	Derived  bool   `json:"derived,omitempty"` // the key was made from the number
 	Op       string `json:"op"`
 	Version  string `json:"version,omitempty"`
 	Body     []byte `json:"-"`
+}
+
+// given is the key as the sender gave it, "" where it was made from the number: the daemon makes the same one, and knows that
+// nobody gave it.
+func (e *Entry) given() string {
+	if e.Derived {
+		return ""
+	}
+	return e.Key
 }
 
 // record is the fixed part of an event; it alone is rewritten.
@@ -82,7 +92,7 @@ func (s *Spool) Close() error {
 
 // Add appends an event that can be read.
 func (s *Spool) Add(file string, line int, e *verify.Event) error {
-	head, err := json.Marshal(Entry{File: file, Line: line, Evidence: e.Evidence, Key: e.Key, Op: string(e.Op), Version: e.Version})
+	head, err := json.Marshal(Entry{File: file, Line: line, Evidence: e.Evidence, Key: e.Key, Derived: e.Derived, Op: string(e.Op), Version: e.Version})
 	if err != nil {
 		return fmt.Errorf("spooling an event: %w", err)
 	}

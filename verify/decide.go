@@ -138,7 +138,7 @@ func (e *Engine) decideLook(ctx context.Context, row *ledger.Row) (string, error
 	} else if f, err = e.judge(ctx, t, ans); err != nil {
 		return "", err
 	}
-	e.note(row, "person", f, ans)
+	e.note(t, "person", f, ans)
 	if row.State == ledger.Maybe || row.State == ledger.Parked && row.Reason == ledger.Unknown {
 		row.Due = e.o.Now()
 	}
@@ -159,7 +159,7 @@ func (e *Engine) decideConfirm(ctx context.Context, row *ledger.Row) (string, er
 		e.confirm(row, t.ev, effect{})
 		return "deleted", nil
 	}
-	e.note(row, "person", finding{verdict: verdictDone}, ans)
+	e.note(t, "person", finding{verdict: verdictDone}, ans)
 	if why := confirmRefused(row); why != "" {
 		return "", &DecisionError{Text: why}
 	}
@@ -247,7 +247,7 @@ func (e *Engine) decideDrop(ctx context.Context, row *ledger.Row) (string, error
 				return "", err
 			}
 		}
-		e.note(row, "person", f, ans)
+		e.note(t, "person", f, ans)
 	}
 	if why := dropRefused(row); why != "" {
 		return "", &DecisionError{Text: why}

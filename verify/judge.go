@@ -53,16 +53,16 @@ func (e *Engine) looked(verdict string) {
 }
 
 // note adds a look to the story, in memory.
-func (e *Engine) note(row *ledger.Row, why string, f finding, ans answer) {
+func (e *Engine) note(t *task, why string, f finding, ans answer) {
 	l := ledger.Look{Time: ans.at, Why: why, Verdict: string(f.verdict), Text: clip(f.problem.Text, 200)}
 	for _, r := range ans.records {
 		l.Found = append(l.Found, r.ID())
 	}
-	mine, _ := e.sort(&task{row: row}, ans.records)
+	mine, _ := e.sort(t, ans.records)
 	for _, r := range mine {
 		l.Ours = append(l.Ours, r.ID())
 	}
-	row.Work.Story.Looks = append(row.Work.Story.Looks, l)
+	t.row.Work.Story.Looks = append(t.row.Work.Story.Looks, l)
 	e.looked(string(f.verdict))
 }
 

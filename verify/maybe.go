@@ -74,7 +74,7 @@ func (e *Engine) maybe(ctx, work context.Context, row *ledger.Row) (turn, error)
 	if !ans.valid {
 		// It uses nothing up. The first and the youngest reason are kept, a long outage does not fill the story.
 		if n := len(w.Story.Looks); n == 0 || w.Story.Looks[n-1].Verdict != "invalid" {
-			e.note(row, "settle", finding{verdict: "invalid", problem: ledger.Problem{Text: ans.why}}, ans)
+			e.note(t, "settle", finding{verdict: "invalid", problem: ledger.Problem{Text: ans.why}}, ans)
 			if err := e.save(ctx, row); err != nil {
 				return turn{}, err
 			}
@@ -85,7 +85,7 @@ func (e *Engine) maybe(ctx, work context.Context, row *ledger.Row) (turn, error)
 	if err != nil {
 		return turn{}, err
 	}
-	e.note(row, "settle", f, ans)
+	e.note(t, "settle", f, ans)
 	switch f.verdict {
 	case verdictDone:
 		w.LastAbs = ans.at
@@ -266,7 +266,7 @@ func (e *Engine) lookAtUnknown(ctx context.Context, row *ledger.Row) (turn, erro
 	if err != nil {
 		return turn{}, err
 	}
-	e.note(row, "late", f, ans)
+	e.note(t, "late", f, ans)
 	row.Due = e.o.Now().Add(unknownEvery)
 	switch f.verdict {
 	case verdictDone:

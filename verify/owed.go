@@ -78,7 +78,7 @@ func (e *Engine) check(ctx context.Context, row *ledger.Row, late bool) (turn, e
 		f.verdict = verdict(reason)
 	}
 	if row.State == ledger.Confirmed || late {
-		e.note(row, why, f, ans)
+		e.note(t, why, f, ans)
 	}
 	if w := row.Work; reason == "" || row.State == ledger.Parked && !w.Final {
 		return again(), e.save(ctx, row) // nothing is wrong, or a person has it already

@@ -247,7 +247,7 @@ func (e *Engine) firstLook(ctx context.Context, t *task) (tn turn, send bool, er
 	if err != nil {
 		return turn{}, false, err
 	}
-	e.note(row, "first", v, ans)
+	e.note(t, "first", v, ans)
 	row.LookOnce = false
 	switch v.verdict {
 	case verdictSend:

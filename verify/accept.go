@@ -23,6 +23,16 @@ func (e *Engine) Accept(ctx context.Context, in Event) (Receipt, error) {
 		}
 		in.Key = ""
 	}
+	receipt, row, err := e.take(ctx, in)
+	if err == nil || !ledger.Never(err) {
+		return receipt, err
+	}
+	// It would end like this at every try, and everybody's events wait behind it.
+	return e.setAside(ctx, in, row, err)
+}
+
+// take appends an event to the document it names, whose row it gives.
+func (e *Engine) take(ctx context.Context, in Event) (Receipt, ledger.Row, error) {
 	ev := e.record(in)
 	if in.Key == "" {
 		// It cannot be looked up under any name, so it gets one of its own and stays visible.
@@ -39,20 +49,22 @@ func (e *Engine) Accept(ctx context.Context, in Event) (Receipt, error) {
 	if in.Given {
 		claim, err := e.o.Ledger.TakeEventID(ctx, in.EventID, string(ev.Op)+":"+ev.Digest, row.ID, ev.Stream)
 		if err != nil {
-			return receipt, fmt.Errorf("recording event id %q: %w", in.EventID, e.storeError(err))
+			return receipt, row, fmt.Errorf("recording event id %q: %w", in.EventID, e.storeError(err))
 		}
 		// The same place in the stream is the same message delivered again, also if it is read otherwise now.
 		again := !claim.New && claim.Ref != ev.Stream
 		switch {
 		case again && claim.Same:
-			return e.acceptAgain(ctx, receipt, row, ev)
+			receipt, err := e.acceptAgain(ctx, receipt, row, ev)
+			return receipt, row, err
 		case again:
 			ev.Born = ledger.IDReused
 			ev.Problem = &ledger.Problem{Text: fmt.Sprintf(
 				"event id %q was used before for another document or content: send the change with an event id of its own", in.EventID)}
 		}
 	}
-	return e.append(ctx, receipt, row, ev)
+	receipt, err := e.append(ctx, receipt, row, ev)
+	return receipt, row, err
 }
 
 // mostKey bounds what a sender may call a document, in bytes: the row keeps the key as it was given.
@@ -65,7 +77,14 @@ func (e *Engine) acceptAgain(ctx context.Context, receipt Receipt, row ledger.Ro
 	if err != nil && !errors.Is(err, ledger.ErrNoRow) {
 		return receipt, fmt.Errorf("reading %s: %w", receipt.Key, e.storeError(err))
 	}
+	aside, asideErr := e.o.Ledger.AsideEvent(ctx, ev.EventID)
+	if asideErr != nil && !ledger.Never(asideErr) {
+		return receipt, fmt.Errorf("reading what was set aside of event id %q: %w", ev.EventID, e.storeError(asideErr))
+	}
 	switch {
+	case len(aside) > 0:
+		// The first one had no effect: it could not be stored.
+		return e.append(ctx, receipt, row, ev)
 	case errors.Is(err, ledger.ErrNoRow):
 		// The first delivery took the event id and never reached the row.
 		return e.append(ctx, receipt, row, ev)

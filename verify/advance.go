@@ -48,6 +48,9 @@ func (e *Engine) advance(ctx, work context.Context, id ledger.ID, seen sight) ti
 		case errors.As(err, &conflict):
 			row = nil // somebody else wrote: what we know is old
 		case err != nil:
+			if e.hopeless(row, err) && ctx.Err() == nil {
+				return e.giveUp(ctx, id, err)
+			}
 			return e.stumble(ctx, "working on "+row.Evidence+"/"+row.Key, id, err)
 		case t.again:
 		case !t.at.IsZero():
@@ -143,6 +146,9 @@ func (e *Engine) begin(ctx context.Context, row *ledger.Row) error {
 // keepStory writes what became of an event that is over beside its body. Doing it twice is harmless.
 func (e *Engine) keepStory(ctx context.Context, row *ledger.Row, w *ledger.Work) error {
 	ev, err := e.o.Ledger.Event(ctx, row.ID, w.N)
+	if err != nil && e.hopeless(row, err) {
+		return nil // there is nothing any more that the story could stand beside
+	}
 	if err != nil {
 		return fmt.Errorf("reading event %d: %w", w.N, err)
 	}
@@ -152,7 +158,7 @@ func (e *Engine) keepStory(ctx context.Context, row *ledger.Row, w *ledger.Work)
 	story := w.Story
 	at := row.Standing(&ev)
 	ev.State, ev.Reason, ev.Cause, ev.Sends, ev.Done, ev.Story = at.State, at.Reason, at.Cause, at.Sends, at.At, &story
-	if err := e.o.Ledger.PutEvent(ctx, row.ID, ev); err != nil {
+	if err := e.o.Ledger.PutEvent(ctx, row.ID, ev); err != nil && !ledger.Never(err) {
 		return fmt.Errorf("keeping the story of event %d: %w", w.N, err)
 	}
 	return nil

@@ -175,6 +175,9 @@ func (e *Engine) decideConfirm(ctx context.Context, row *ledger.Row) (string, er
 }
 
 func (e *Engine) decideResend(ctx context.Context, row *ledger.Row) (string, error) {
+	if row.Aside != nil {
+		return e.resendAside(ctx, row)
+	}
 	w, now := row.Work, e.o.Now()
 	if why := resendRefused(row); why != "" {
 		return "", &DecisionError{Text: why}

@@ -3,6 +3,9 @@ package verify
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"flexid/flexi"
@@ -24,12 +27,10 @@ func (e *Engine) image(t *task, r flexi.Record) map[string]string {
 // mostImage bounds a before-image, which lies in the row beside much else.
 const mostImage = 8 << 10
 
-// compact shortens the values of a large image to hashes. What is equal stays equal, what differs differs.
+// compact shortens the values of a large image to hashes, and one of very many fields to a single hash. What is equal stays
+// equal, what differs differs.
 func compact(image map[string]string) map[string]string {
-	size := 0
-	for k, v := range image {
-		size += len(k) + len(v) + 6
-	}
+	size := sizeOf(image)
 	if size <= mostImage {
 		return image
 	}
@@ -39,7 +40,25 @@ func compact(image map[string]string) map[string]string {
 			image[k] = "h:" + hex.EncodeToString(sum[:8])
 		}
 	}
-	return image
+	if size = sizeOf(image); size <= mostImage {
+		return image
+	}
+	all := sha256.New()
+	for _, k := range slices.Sorted(maps.Keys(image)) {
+		fmt.Fprintf(all, "%q:%q\n", k, image[k])
+	}
+	return map[string]string{allFields: "h:" + hex.EncodeToString(all.Sum(nil))}
+}
+
+// allFields stands for a whole image that is too large for its row field by field. No field of Flexi is called so.
+const allFields = "*"
+
+func sizeOf(image map[string]string) int {
+	size := 0
+	for k, v := range image {
+		size += len(k) + len(v) + 6
+	}
+	return size
 }
 
 func sameImage(a, b map[string]string) bool {

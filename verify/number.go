@@ -82,6 +82,18 @@ func effectiveName(r *ledger.Row) string {
 	return pairName(r.Last.Partner, r.Last.Year, r.Last.Number)
 }
 
+// mostNumbers bounds the numbers that a row lists. The list only saves asking: whose a number is, its key says.
+const mostNumbers = 20
+
+// addNumber lists a number that the row owns. A sender that calls all its documents by one key has as many as documents.
+func addNumber(r *ledger.Row, name string) {
+	if slices.Contains(r.Numbers, name) {
+		return
+	}
+	all := append(slices.Clone(r.Numbers), name)
+	r.Numbers = all[max(0, len(all)-mostNumbers):]
+}
+
 // shedNumbers forgets numbers that events without effect asked for. Their keys are freed by the first one who wants them.
 func shedNumbers(r *ledger.Row) {
 	r.Numbers = slices.DeleteFunc(r.Numbers, func(name string) bool { return !usesNumber(r, name) })

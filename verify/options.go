@@ -46,6 +46,12 @@ type Events interface {
 	TakeEventID(ctx context.Context, eventID, digest string, row ledger.ID, ref ledger.StreamRef) (ledger.EventClaim, error)
 }
 
+// Asides remembers where events lie that could not be stored under the document they name.
+type Asides interface {
+	NoteAside(ctx context.Context, meant ledger.ID, eventID string, row ledger.ID) error
+	AsideEvent(ctx context.Context, eventID string) ([]ledger.ID, error)
+}
+
 // Numbers says which document owns a document number.
 type Numbers interface {
 	TakeNumber(ctx context.Context, evidence, number string, owner ledger.ID) (ledger.ID, error)
@@ -63,6 +69,7 @@ type Watcher interface {
 type Ledger interface {
 	Rows
 	Events
+	Asides
 	Numbers
 	Watcher
 }

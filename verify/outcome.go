@@ -221,6 +221,6 @@ func (e *Engine) ownDrawn(ctx context.Context, row *ledger.Row, number string) {
 		return
 	}
 	if holder == row.ID {
-		row.Numbers = append(row.Numbers, number) // stored with the next compare-and-set
+		addNumber(row, number) // stored with the next compare-and-set
 	}
 }

@@ -35,8 +35,8 @@ func (e *Engine) ownNumber(ctx context.Context, t *task, name string) (tn turn, 
 	case err != nil:
 		return turn{}, false, fmt.Errorf("owning number %s: %w", name, e.storeError(err))
 	case holder == nil:
-		if take && !slices.Contains(row.Numbers, name) {
-			row.Numbers = append(row.Numbers, name)
+		if take {
+			addNumber(row, name)
 		}
 		return turn{}, true, nil
 	}

@@ -14,6 +14,9 @@ import (
 // send takes one document through the door: a place, in a request of its own or in somebody's, then what became of it.
 func (e *Engine) send(ctx, work context.Context, t *task) (turn, error) {
 	row, w := t.row, t.row.Work
+	if row.Aside != nil {
+		return turn{}, fmt.Errorf("%s was set aside: nothing is sent under that key", addressOf(row))
+	}
 	p, err := e.parcel(t)
 	if err != nil {
 		e.park(row, ledger.Unreadable, ledger.Problem{Text: err.Error()})
@@ -343,6 +346,10 @@ func (e *Engine) settle(work context.Context, row *ledger.Row) error {
 		}
 		e.noteTrouble(err)
 		e.o.Log.Error().Err(err).Str("document", row.Evidence+"/"+row.Key).Msg("the outcome of a write is not stored yet")
+		var large *ledger.TooLargeError
+		if errors.As(err, &large) { // the outcome counts, not how it came to it
+			row.Work.Story = ledger.Story{Cut: row.Work.Story.Cut + len(row.Work.Story.Attempts) + len(row.Work.Story.Looks)}
+		}
 		t := time.NewTimer(500 * time.Millisecond)
 		select {
 		case <-t.C:
@@ -372,9 +379,7 @@ func (e *Engine) onlyAppended(work context.Context, row *ledger.Row) (bool, erro
 	row.LookOnce = row.LookOnce || now.LookOnce
 	row.ReadBack = later(row.ReadBack, now.ReadBack)
 	for _, n := range now.Numbers {
-		if !slices.Contains(row.Numbers, n) {
-			row.Numbers = append(row.Numbers, n)
-		}
+		addNumber(row, n)
 	}
 	return true, nil
 }

@@ -26,6 +26,8 @@ type Told struct {
 	EventID  string          `json:"event_id"`
 	Op       flexi.Op        `json:"op"`
 	Errors   []flexi.Message `json:"errors"`
+
+	SenderKey string `json:"sender_key,omitempty"` // of an event that could not be stored under it
 }
 
 // tellAll publishes what became of events, and alerts of those that parked. The row keeps both until the stream has stored
@@ -37,10 +39,13 @@ func (e *Engine) tellAll(ctx context.Context, row *ledger.Row) (turn, error) {
 	}
 	for _, n := range slices.Clone(row.Untold) {
 		ev, err := e.o.Ledger.Event(ctx, row.ID, n)
+		if err != nil && e.hopeless(row, err) {
+			ev, err = ledger.Event{N: n}, nil // what became of it is known all the same
+		}
 		if err != nil {
 			return turn{}, fmt.Errorf("reading event %d: %w", n, err)
 		}
-		body, err := json.Marshal(told(row, &ev))
+		body, err := json.Marshal(ToldOf(row, &ev))
 		if err != nil {
 			return turn{}, fmt.Errorf("writing what became of event %d: %w", n, err)
 		}
@@ -58,12 +63,16 @@ func (e *Engine) tellAll(ctx context.Context, row *ledger.Row) (turn, error) {
 	return again(), e.save(ctx, row)
 }
 
-func told(row *ledger.Row, ev *ledger.Event) Told {
+// ToldOf says what became of one event of a document, whatever else the document is at.
+func ToldOf(row *ledger.Row, ev *ledger.Event) Told {
 	at := row.Standing(ev)
 	t := Told{
 		Evidence: row.Evidence, Source: row.Source, Key: row.Key, Number: row.Number, FlexiID: row.FlexiID,
 		State: at.State, Reason: at.Reason, Cause: at.Cause, Sends: at.Sends, Updated: row.Updated.UTC(),
 		EventID: ev.EventID, Op: ev.Op, Errors: []flexi.Message{},
+	}
+	if row.Aside != nil {
+		t.SenderKey = row.Aside.Key
 	}
 	p, story := ev.Problem, ev.Story
 	if w := row.Work; w != nil && w.N == ev.N {

@@ -54,7 +54,8 @@ type Document struct {
 // Sink keeps deliveries; met by *stream.Inbox.
 type Sink interface {
 	// Store keeps a delivery durably under source and id, once. fresh: it is stored now. Not fresh: the id was used before;
-	// same says whether with the same header and body. After an error it may have been stored.
+	// same says whether with the same header and body. After an error it may have been stored; not after one with a method
+	// TooLarge that says true.
 	Store(ctx context.Context, source, id string, header map[string][]string, body []byte) (fresh, same bool, err error)
 }
 

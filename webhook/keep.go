@@ -48,7 +48,7 @@ func (c *call) keep(d Delivery) (answer, error) {
 }
 
 // store asks the sink. Every failure is a 503, also one that may have stored the delivery: the sender repeats it, and the
-// repetition is recognised.
+// repetition is recognised. Only what the sink never takes for its size is a 413: it would be repeated for ever.
 func (c *call) store(d *Delivery) (fresh, same bool, err error) {
 	// The sender's going away does not end it: half of the deliveries would then be unknown for no gain.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.r.Context()), storeTimeout)
@@ -58,6 +58,13 @@ func (c *call) store(d *Delivery) (fresh, same bool, err error) {
 	c.metrics.stored.Observe(c.o.Now().Sub(begun).Seconds())
 	if err == nil {
 		return fresh, same, nil
+	}
+	var never interface{ TooLarge() bool }
+	if errors.As(err, &never) && never.TooLarge() {
+		c.metrics.failures.WithLabelValues("too_large").Inc()
+		refusal := tooLarge()
+		refusal.Detail, refusal.Err = "the delivery is larger than the store takes", err
+		return false, false, refusal
 	}
 	reason := "error"
 	if errors.Is(err, context.DeadlineExceeded) {

@@ -53,6 +53,29 @@ func (e *FullError) Error() string {
 
 func (e *FullError) Unwrap() error { return e.Err }
 
+// TooLargeError is a message that NATS never takes: nothing was stored.
+type TooLargeError struct {
+	Subject string
+	Bytes   int   // of its body
+	Most    int64 // that the server takes of a whole message (max_payload), or an event may have
+	Err     error
+}
+
+func (e *TooLargeError) Error() string {
+	return fmt.Sprintf("publishing %s: %d bytes are too many: an event may have %d, and the NATS server takes messages of %d (max_payload): %v",
+		e.Subject, e.Bytes, MaxEvent, e.Most, e.Err)
+}
+
+func (e *TooLargeError) Unwrap() error { return e.Err }
+
+// TooLarge tells receivers of deliveries that sending it again is of no use.
+func (e *TooLargeError) TooLarge() bool { return true }
+
+// isTooLarge says that a message is refused for its size, by the client or by the stream.
+func isTooLarge(err error) bool {
+	return errors.Is(err, nats.ErrMaxPayload) || errors.Is(err, jetstream.ErrStreamMessageExceedsMaximum)
+}
+
 // explain gives an error of a request on subject a name that a caller can decide on.
 func explain(nc *nats.Conn, subject string, err error) error {
 	if err == nil || errors.Is(err, context.Canceled) {

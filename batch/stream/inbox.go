@@ -38,7 +38,7 @@ func (o Options) InboxSubject(source, id string) string {
 }
 
 // Store keeps a delivery: body and headers, whose names begin with Flexid-. fresh: it is stored now. Not fresh: the id was
-// used before, and same says whether for the same headers and body; nothing was stored. Errors: *FullError (not stored),
+// used before, and same says whether for the same headers and body; nothing was stored. Errors: *FullError and *TooLargeError (not stored),
 // *UnavailableError and all others (may have been stored; storing again finds out).
 //
 // The server compares, not its duplicate window: that one forgets after its time and drops a changed body in silence. This
@@ -59,6 +59,8 @@ func (i *Inbox) Store(ctx context.Context, source, id string, header map[string]
 		return false, same, err
 	case isFull(err):
 		return false, false, &FullError{Stream: name, Err: err}
+	case isTooLarge(err):
+		return false, false, &TooLargeError{Subject: m.Subject, Bytes: len(body), Most: i.js.Conn().MaxPayload(), Err: err}
 	}
 	return false, false, fmt.Errorf("storing a delivery of %s: %w", source, explain(i.js.Conn(), m.Subject, err))
 }

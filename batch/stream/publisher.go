@@ -2,7 +2,6 @@ package stream
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -120,8 +119,8 @@ func (p *Publisher) meaning(stream string, m *nats.Msg, err error) error {
 	switch {
 	case isFull(err):
 		return &FullError{Stream: stream, Err: err}
-	case errors.Is(err, nats.ErrMaxPayload), errors.Is(err, jetstream.ErrStreamMessageExceedsMaximum):
-		return fmt.Errorf("publishing %s: %d bytes are more than an event may have (%d): %w", m.Subject, len(m.Data), MaxEvent, err)
+	case isTooLarge(err):
+		return &TooLargeError{Subject: m.Subject, Bytes: len(m.Data), Most: p.js.Conn().MaxPayload(), Err: err}
 	}
 	return fmt.Errorf("publishing %s: %w", m.Subject, explain(p.js.Conn(), m.Subject, err))
 }

@@ -69,6 +69,12 @@ func tellStory(w io.Writer, s *api.Story, language string) {
 			fmt.Fprintf(w, "  %-12s %s\n", f[0], clean(f[1]))
 		}
 	}
+	if s.SenderKey != "" {
+		fmt.Fprintf(w, "  %-12s %s\n", "sender's key", clean(s.SenderKey))
+	}
+	for _, a := range s.Aside {
+		fmt.Fprintf(w, "  %-12s %s\n", "set aside", clean(a.Evidence+"/"+a.Key))
+	}
 	for _, l := range problemLines(s.Problem) {
 		fmt.Fprintf(w, "  %-12s %s\n", "because", clean(l))
 	}

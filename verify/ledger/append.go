@@ -46,6 +46,9 @@ func freshRow(t Row) Row {
 // appendTo is steps 2 and 3 of the package comment.
 func (l *Ledger) appendTo(ctx context.Context, row *Row, ev Event, modify func(*Row)) error {
 	ev.N = row.Tail + 1
+	if err := l.roomFor(row.ID, &ev); err != nil {
+		return err
+	}
 	if err := l.place(ctx, row, ev); err != nil {
 		return err
 	}
@@ -60,7 +63,26 @@ func (l *Ledger) appendTo(ctx context.Context, row *Row, ev Event, modify func(*
 	if modify != nil {
 		modify(row)
 	}
-	return l.writeRow(ctx, row)
+	most, _, bare := limits(l.payload())
+	if err := row.bare(bare); err != nil {
+		return err
+	}
+	return l.writeRow(ctx, row, most)
+}
+
+// roomFor checks that the event can be stored, and stored again with the story of its end: one that only just fits could
+// never be closed.
+func (l *Ledger) roomFor(id ID, ev *Event) error {
+	payload := l.payload()
+	if payload <= 0 {
+		return nil
+	}
+	const head = 4 << 10 // names and subject
+	size := head + len(ev.Body) + len(ev.Raw)*4/3 + int(min(maxRow, payload/4))
+	if int64(size) > payload {
+		return &TooLargeError{Key: eventKey(id, ev.N), Bytes: size}
+	}
+	return nil
 }
 
 // place stores the event that the row does not point at yet. What lies there is left from an append that was cut short,
@@ -75,7 +97,8 @@ func (l *Ledger) place(ctx context.Context, row *Row, ev Event) error {
 		return err
 	}
 	if err != nil || !sameEvent(other, ev) {
-		if err := l.writeRow(ctx, row); err != nil {
+		most, _, _ := limits(l.payload())
+		if err := l.writeRow(ctx, row, most); err != nil {
 			return err
 		}
 	}

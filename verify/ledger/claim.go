@@ -18,15 +18,23 @@ const atOnce = 16
 //	*UndecidedError  ctx ended while the store did not answer. Row.Token is then the token that was tried: a row that
 //	                 shows it later was stored by this call
 //	*FullError, *TooLargeError, *MissingError, ErrNewer: not stored
-func (l *Ledger) Claim(ctx context.Context, rows []*Row) []error { return l.write(ctx, rows) }
+//
+// A claim is smaller than a row may be, so that its outcome always finds room.
+func (l *Ledger) Claim(ctx context.Context, rows []*Row) []error {
+	_, claim, _ := limits(l.payload())
+	return l.write(ctx, rows, claim)
+}
 
 // Settle stores outcomes, with the guarantees and errors of Claim.
-func (l *Ledger) Settle(ctx context.Context, rows []*Row) []error { return l.write(ctx, rows) }
+func (l *Ledger) Settle(ctx context.Context, rows []*Row) []error {
+	most, _, _ := limits(l.payload())
+	return l.write(ctx, rows, most)
+}
 
-func (l *Ledger) write(ctx context.Context, rows []*Row) []error {
+func (l *Ledger) write(ctx context.Context, rows []*Row, most int) []error {
 	errs := make([]error, len(rows))
 	if len(rows) == 1 {
-		errs[0] = l.writeRow(ctx, rows[0])
+		errs[0] = l.writeRow(ctx, rows[0], most)
 		return errs
 	}
 	var wg sync.WaitGroup
@@ -35,15 +43,15 @@ func (l *Ledger) write(ctx context.Context, rows []*Row) []error {
 		slots <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-slots }()
-			errs[i] = l.writeRow(ctx, row)
+			errs[i] = l.writeRow(ctx, row, most)
 		})
 	}
 	wg.Wait()
 	return errs
 }
 
-// writeRow works on a copy: a row that was not stored must not look as if it had been.
-func (l *Ledger) writeRow(ctx context.Context, row *Row) error {
+// writeRow stores a row of at most most bytes. It works on a copy: a row that was not stored must not look as if it had been.
+func (l *Ledger) writeRow(ctx context.Context, row *Row, most int) error {
 	next := *row
 	if next.ID == "" {
 		return errors.New("a row without id cannot be stored")
@@ -52,7 +60,8 @@ func (l *Ledger) writeRow(ctx context.Context, row *Row) error {
 		next.Format = Format
 	}
 	next.Token, next.Updated = l.token(), l.now()
-	data, err := next.fit()
+	_, claim, _ := limits(l.payload())
+	data, err := next.fit(claim, most)
 	if err != nil {
 		return err
 	}

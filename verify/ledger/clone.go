@@ -15,6 +15,7 @@ func (r *Row) Clone() Row {
 	c.Work = r.Work.clone()
 	c.Seen = maps.Clone(r.Seen)
 	c.Lease = pointTo(r.Lease)
+	c.Aside = pointTo(r.Aside)
 	c.Late = slices.Clone(r.Late)
 	c.Untold = slices.Clone(r.Untold)
 	c.Parkings = slices.Clone(r.Parkings)

@@ -117,7 +117,7 @@ func Unmarshal(data []byte) (Row, error) {
 	case r.Format > Format:
 		return newerRow(data, r.Format)
 	case err != nil:
-		return Row{}, fmt.Errorf("reading a row: %w", err)
+		return Row{}, fmt.Errorf("reading a row: %w: %w", ErrDamaged, err)
 	}
 	r.Extra, r.Was = extra, r.State
 	return r, nil
@@ -153,7 +153,7 @@ func unmarshalEvent(data []byte) (Event, error) {
 	var e Event
 	extra, err := decode(data, &e, eventFields)
 	if err != nil {
-		return Event{}, fmt.Errorf("reading an event: %w", err)
+		return Event{}, fmt.Errorf("reading an event: %w: %w", ErrDamaged, err)
 	}
 	e.Extra = extra
 	return e, nil

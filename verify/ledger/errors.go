@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 )
@@ -13,6 +14,8 @@ var (
 	ErrNoEvent = errors.New("no such event in the ledger")
 	// ErrNewer: the row was written by a newer flexid. It must be left alone.
 	ErrNewer = errors.New("the row was written by a newer version of flexid")
+	// ErrDamaged: what is stored cannot be read. It must be left alone.
+	ErrDamaged = errors.New("what the ledger holds there cannot be read")
 	// ErrHave: Append found the same event of the same message stored already. The message is done.
 	ErrHave = errors.New("the event is in the ledger already")
 )
@@ -79,6 +82,17 @@ func (e *TooLargeError) Error() string {
 		return fmt.Sprintf("ledger key %s has %d bytes, more than the NATS server takes (max_payload)", e.Key, e.Bytes)
 	}
 	return fmt.Sprintf("ledger key %s has %d bytes, limit %d", e.Key, e.Bytes, e.Limit)
+}
+
+// Never says that a call which ended in err ends like that however often it is made: the value does not fit, or what lies
+// under the key was deleted by hand, cannot be read, or belongs to a newer flexid. Whoever works through something in order
+// must put such a piece aside, or everything behind it waits for ever.
+func Never(err error) bool {
+	var large *TooLargeError
+	var conflict *ConflictError
+	var marshal *json.MarshalerError
+	return errors.As(err, &large) || errors.As(err, &conflict) && conflict.Deleted || errors.As(err, &marshal) ||
+		errors.Is(err, ErrNewer) || errors.Is(err, ErrDamaged)
 }
 
 // ConfigError: an existing bucket that the ledger cannot trust, with everything that is wrong with it.

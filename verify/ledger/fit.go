@@ -7,20 +7,48 @@ import (
 	"flexid/flexi"
 )
 
-// Limits of a stored row, in bytes. Between the two there is always room for the outcome of a claim.
+// Limits of a stored row, in bytes. Each leaves room for what has to be stored after it: a row that took an event can be
+// claimed, and a claimed one can take its outcome.
 const (
-	maxRow = 32 << 10 // a row never has more
-	cutAt  = 24 << 10 // from here on the middle of the history is left out
+	maxRow   = 32 << 10 // a row never has more
+	cutAt    = 24 << 10 // from here on the middle of the history is left out; a claim has no more even so
+	mostBare = 8 << 10  // without the work on its current event, for a row that takes an event
 )
+
+// limits are those of a store that takes values up to payload bytes; 0 = it takes all.
+func limits(payload int64) (most, claim, bare int) {
+	most, claim, bare = maxRow, cutAt, mostBare
+	if payload > 0 && payload < maxRow {
+		most, claim, bare = int(payload), int(payload*3/4), int(payload/4)
+	}
+	return most, claim, bare
+}
+
+// bare checks that a row which takes an event can still be claimed: what is not history cannot be cut then.
+func (r *Row) bare(limit int) error {
+	if len(r.Numbers) < 100 && len(r.Key) <= 1024 && limit >= mostBare {
+		return nil // far below, without writing it out
+	}
+	row := *r
+	row.Work = nil
+	data, err := row.Marshal()
+	if err != nil {
+		return err
+	}
+	if len(data) > limit {
+		return &TooLargeError{Key: rowKey(r.ID), Bytes: len(data), Limit: limit}
+	}
+	return nil
+}
 
 // cut says how much of a history is kept: entries at both ends, bytes per text, errors and requests per attempt.
 type cut struct{ first, last, text, list int }
 
-// fit writes the row; if it is too large it first leaves out the middle of its story, more and more. It replaces what it
-// cuts and never changes slices that a copy of the row may share.
-func (r *Row) fit() ([]byte, error) {
+// fit writes the row; if it is larger than a claim may be, it first leaves out the middle of its story, more and more. More
+// than most bytes are an error. It replaces what it cuts and never changes slices that a copy of the row may share.
+func (r *Row) fit(claim, most int) ([]byte, error) {
 	data, err := r.Marshal()
-	if err != nil || len(data) <= cutAt {
+	if err != nil || len(data) <= claim {
 		return data, err
 	}
 	steps := []cut{{10, 20, 1000, 10}, {10, 20, 400, 4}, {5, 10, 200, 2}, {2, 4, 100, 1}}
@@ -32,12 +60,12 @@ func (r *Row) fit() ([]byte, error) {
 		work.Story = c.story(work.Story)
 		work.Reject = c.problem(work.Reject)
 		r.Work = &work
-		if data, err = r.Marshal(); err != nil || len(data) <= cutAt {
+		if data, err = r.Marshal(); err != nil || len(data) <= claim {
 			return data, err
 		}
 	}
-	if len(data) > maxRow {
-		return nil, &TooLargeError{Key: rowKey(r.ID), Bytes: len(data), Limit: maxRow}
+	if len(data) > most {
+		return nil, &TooLargeError{Key: rowKey(r.ID), Bytes: len(data), Limit: most}
 	}
 	return data, nil
 }

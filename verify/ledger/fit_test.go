@@ -61,7 +61,7 @@ func TestStoryIsCutInTheMiddle(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			shared := c.row.Clone()
-			data, err := shared.fit()
+			data, err := shared.fit(cutAt, maxRow)
 			noErr(t, err)
 			if len(data) > cutAt {
 				t.Fatalf("%d bytes", len(data))
@@ -80,7 +80,7 @@ func TestFitChangesNoSharedSlice(t *testing.T) {
 	r.Work.Reject = &Problem{Text: strings.Repeat("x", 9000)}
 	before := r.Clone()
 	shallow := r
-	_, err := shallow.fit()
+	_, err := shallow.fit(cutAt, maxRow)
 	noErr(t, err)
 	if !reflect.DeepEqual(r, before) {
 		t.Fatal("the row from which the copy came has changed")
@@ -116,7 +116,7 @@ func TestRowThatCannotFit(t *testing.T) {
 		row.Work.Before[fmt.Sprint(i)] = strings.Repeat("v", 100)
 	}
 	var tooLarge *TooLargeError
-	if err := memLedger(mem).Claim(t.Context(), []*Row{row})[0]; !errors.As(err, &tooLarge) || tooLarge.Limit != maxRow {
+	if err := memLedger(mem).Claim(t.Context(), []*Row{row})[0]; !errors.As(err, &tooLarge) || tooLarge.Limit != cutAt {
 		t.Fatalf("got %v", err)
 	}
 	want(t, "updates", mem.n.Load(), updates)

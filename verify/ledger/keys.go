@@ -15,6 +15,7 @@ const (
 	eventPrefix  = "v."
 	numberPrefix = "n."
 	idPrefix     = "e."
+	asidePrefix  = "q."
 	metaKey      = "m.ledger"
 )
 
@@ -41,5 +42,9 @@ func eventKey(id ID, n int) string { return eventPrefix + string(id) + "." + str
 
 func numberKey(evidence, number string) string {
 	return numberPrefix + hash("number", evidence, number)
+}
+func asideKey(id ID) string { return asidePrefix + string(id) }
+func asideEventKey(eventID string) string {
+	return asidePrefix + hash("aside", eventID)
 }
 func eventIDKey(eventID string) string { return idPrefix + hash("event", eventID) }

@@ -155,8 +155,19 @@ func (l *Ledger) event(ctx context.Context, id ID, n int) (Event, uint64, error)
 }
 
 // PutEvent stores an event that the row points at already, for instance with the story of its end; the last writer wins.
-// It is durable when it returns nil.
+// It is durable when it returns nil. A story that does not fit beside the event is left out but for its problem.
 func (l *Ledger) PutEvent(ctx context.Context, id ID, ev Event) error {
+	err := l.putEvent(ctx, id, ev)
+	var large *TooLargeError
+	if errors.As(err, &large) && ev.Story != nil {
+		s := ev.Story
+		ev.Story = &Story{Problem: cut{text: 400, list: 1}.problem(s.Problem), Cut: s.Cut + len(s.Attempts) + len(s.Looks) + len(s.Decisions)}
+		err = l.putEvent(ctx, id, ev)
+	}
+	return err
+}
+
+func (l *Ledger) putEvent(ctx context.Context, id ID, ev Event) error {
 	for {
 		_, rev, err := l.event(ctx, id, ev.N)
 		if err != nil && rev == 0 && !errors.Is(err, ErrNoEvent) {

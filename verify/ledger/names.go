@@ -134,13 +134,13 @@ func (l *Ledger) load(ctx context.Context, key string, v any) (uint64, error) {
 		Format int `json:"format"`
 	}
 	if err := json.Unmarshal(e.Value(), &head); err != nil {
-		return 0, fmt.Errorf("reading %s: %w", key, err)
+		return 0, fmt.Errorf("reading %s: %w: %w", key, ErrDamaged, err)
 	}
 	if head.Format > Format {
 		return 0, fmt.Errorf("%s has format %d: %w", key, head.Format, ErrNewer)
 	}
 	if err := json.Unmarshal(e.Value(), v); err != nil {
-		return 0, fmt.Errorf("reading %s: %w", key, err)
+		return 0, fmt.Errorf("reading %s: %w: %w", key, ErrDamaged, err)
 	}
 	return e.Revision(), nil
 }

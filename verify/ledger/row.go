@@ -88,6 +88,9 @@ type Row struct {
 
 	Lease *Lease `json:"lease,omitempty"`
 
+	// Aside is set in the row of an event that could not be stored under the document it names. Nothing is ever sent for it.
+	Aside *Aside `json:"aside,omitempty"`
+
 	// What is owed, without changing the state.
 	Due      time.Time   `json:"due,omitzero"`       // when the current event wants attention again
 	ReadBack time.Time   `json:"read_back,omitzero"` // confirmed documents are read back by then
@@ -112,6 +115,14 @@ type Parking struct {
 	Text   string    `json:"text,omitempty"`
 
 	Fresh bool `json:"-"` // made by this process and not in its log yet
+}
+
+// Aside says what an event that was set aside is about.
+type Aside struct {
+	Key      string `json:"key"`                // the sender's key
+	Length   int    `json:"length"`             // of the event's bytes; Event.Raw holds all of them or the first
+	Digest   string `json:"digest"`             // SHA-256 of them all
+	Readable bool   `json:"readable,omitempty"` // they are a document
 }
 
 // Effect is the last event that took effect.

@@ -28,6 +28,14 @@ type store struct {
 	log     zerolog.Logger
 }
 
+// payload is the largest value that the NATS server takes, 0 where that is not known.
+func (s *store) payload() int64 {
+	if s.js == nil || s.js.Conn() == nil {
+		return 0
+	}
+	return s.js.Conn().MaxPayload()
+}
+
 // pause between tries that failed at once (no connection, no leader); a try that timed out has waited already, but a
 // second clock reading is not worth it.
 const pause = 50 * time.Millisecond

@@ -16,6 +16,8 @@ type Ledger interface {
 	// List streams every row for which want is true, without holding them all in memory.
 	List(ctx context.Context, want func(*ledger.Row) bool) iter.Seq2[ledger.Row, error]
 	Event(ctx context.Context, id ledger.ID, n int) (ledger.Event, error)
+	// AsideOf gives the rows of events that name the document and could not be stored under it.
+	AsideOf(ctx context.Context, id ledger.ID) ([]ledger.ID, error)
 }
 
 // Decider takes a person's decision; *verify.Engine meets it. It is asked even when the row looks as if the answer were

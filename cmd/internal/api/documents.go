@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"net/http"
 	"slices"
@@ -216,7 +217,36 @@ func (s *Server) find(ctx context.Context, l Ledger, text string) (verify.Addres
 			return a, err
 		}
 	}
+	for _, a := range readings { // known by its sender's key alone: it could not be stored under it
+		rows, err := asideOf(ctx, l, s.rowID(a))
+		if err != nil {
+			return a, err
+		}
+		if n := len(rows); n > 0 {
+			return verify.Address{Evidence: rows[n-1].Evidence, Source: rows[n-1].Source, Key: rows[n-1].Key}, nil
+		}
+	}
 	return verify.Address{}, &verify.NotFoundError{Address: asked}
+}
+
+// asideOf lists what was set aside of a document, the newest last.
+func asideOf(ctx context.Context, l Ledger, id ledger.ID) ([]Row, error) {
+	ids, err := l.AsideOf(ctx, id)
+	if err != nil && !ledger.Never(err) {
+		return nil, fmt.Errorf("reading what was set aside: %w", err)
+	}
+	var rows []Row
+	for _, id := range ids {
+		row, err := l.Get(ctx, id)
+		if errors.Is(err, ledger.ErrNoRow) {
+			continue // noted, and not made yet
+		}
+		if err != nil {
+			return nil, fmt.Errorf("reading what was set aside: %w", err)
+		}
+		rows = append(rows, RowOf(&row))
+	}
+	return rows, nil
 }
 
 func (s *Server) queue(w http.ResponseWriter, r *http.Request) error {

@@ -35,6 +35,7 @@ func idOf(a verify.Address) ledger.ID {
 type fakeLedger struct {
 	rows    []ledger.Row
 	events  map[ledger.ID]map[int]ledger.Event
+	aside   map[ledger.ID][]ledger.ID
 	damaged []ledger.ID // yielded with ErrNewer before the rows
 	listErr error       // yielded after the rows
 	getErr  error
@@ -76,6 +77,10 @@ func (f *fakeLedger) Event(_ context.Context, id ledger.ID, n int) (ledger.Event
 		return ev, ledger.ErrNoEvent
 	}
 	return ev, nil
+}
+
+func (f *fakeLedger) AsideOf(_ context.Context, id ledger.ID) ([]ledger.ID, error) {
+	return f.aside[id], nil
 }
 
 func (f *fakeLedger) add(r ledger.Row, events ...ledger.Event) {

@@ -25,15 +25,21 @@ type Row struct {
 	Sends    int       `json:"sends"`
 	FlexiID  string    `json:"flexi_id"`
 	Updated  time.Time `json:"updated"`
+
+	SenderKey string `json:"sender_key,omitempty"` // of an event that could not be stored under it
 }
 
 // RowOf is the list view of a ledger row.
 func RowOf(r *ledger.Row) Row {
-	return Row{
+	out := Row{
 		Evidence: r.Evidence, Source: r.Source, Key: r.Key, Number: r.Number,
 		State: string(r.State), Reason: string(r.Reason), Cause: r.Cause,
 		Sends: r.Sends, FlexiID: r.FlexiID, Updated: r.Updated.UTC(),
 	}
+	if r.Aside != nil {
+		out.SenderKey = r.Aside.Key
+	}
+	return out
 }
 
 // Final says that nothing more happens to the shown event by itself or by a person.

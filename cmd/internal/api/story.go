@@ -34,6 +34,7 @@ type Story struct {
 	Found     *Found          `json:"found"`             // what the last look that found something showed
 	Cut       int             `json:"cut,omitempty"`     // entries the ledger has left out of the middle
 	Earlier   int             `json:"earlier,omitempty"` // events older than the ones shown
+	Aside     []Row           `json:"aside,omitempty"`   // events of it that could not be stored here
 }
 
 // StoryEvent is one event of the document.
@@ -108,7 +109,8 @@ func ReadStory(ctx context.Context, l Ledger, id ledger.ID) (Story, error) {
 		s.add(&row, ev)
 	}
 	s.Found = s.found()
-	return s, nil
+	s.Aside, err = asideOf(ctx, l, id)
+	return s, err
 }
 
 func (s *Story) add(row *ledger.Row, ev ledger.Event) {

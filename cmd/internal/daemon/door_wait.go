@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"time"
 
-	"flexid/cmd/internal/api"
 	"flexid/flexi"
 	"flexid/verify"
 	"flexid/verify/ledger"
@@ -35,44 +34,42 @@ func (o *door) Wait(ctx context.Context, d webhook.Document) (json.RawMessage, b
 // lookBack is how many of a document's last events are searched for the one that is waited for.
 const lookBack = 50
 
-// outcome is what became of one event; ok is false while that is open or cannot be read.
-func outcome(ctx context.Context, l api.Ledger, id ledger.ID, eventID string) (t verify.Told, ok bool) {
+// events is where outcome looks; met by *ledger.Ledger.
+type events interface {
+	Get(ctx context.Context, id ledger.ID) (ledger.Row, error)
+	Event(ctx context.Context, id ledger.ID, n int) (ledger.Event, error)
+	AsideEvent(ctx context.Context, eventID string) ([]ledger.ID, error)
+}
+
+// outcome is what became of one event, under the document it names or where it was set aside; ok is false while that is open
+// or cannot be read.
+func outcome(ctx context.Context, l events, id ledger.ID, eventID string) (t verify.Told, ok bool) {
+	if t, found := placeOf(ctx, l, id, eventID); found {
+		return t, over(t.State)
+	}
+	aside, err := l.AsideEvent(ctx, eventID)
+	if err != nil || len(aside) == 0 {
+		return t, false
+	}
+	t, found := placeOf(ctx, l, aside[len(aside)-1], eventID)
+	return t, found && over(t.State)
+}
+
+func over(s ledger.State) bool {
+	return s == ledger.Confirmed || s == ledger.Parked || s == ledger.Dropped
+}
+
+// placeOf says where an event stands in a row; found is false where the row does not have it, or cannot be read.
+func placeOf(ctx context.Context, l events, id ledger.ID, eventID string) (t verify.Told, found bool) {
 	row, err := l.Get(ctx, id)
 	if err != nil {
 		return t, false
 	}
 	for n := row.Tail; n >= max(1, row.Tail-lookBack); n-- {
 		ev, err := l.Event(ctx, id, n)
-		if err != nil || ev.EventID != eventID {
-			continue
+		if err == nil && ev.EventID == eventID {
+			return verify.ToldOf(&row, &ev), true
 		}
-		t = toldOf(&row, &ev)
-		return t, t.State == ledger.Confirmed || t.State == ledger.Parked || t.State == ledger.Dropped
 	}
 	return t, false
-}
-
-// toldOf is an event's result in the form of flexi.done.
-func toldOf(row *ledger.Row, ev *ledger.Event) verify.Told {
-	t := verify.Told{
-		Evidence: row.Evidence, Source: row.Source, Key: row.Key, Number: row.Number, FlexiID: row.FlexiID,
-		State: ev.State, Reason: ev.Reason, Cause: ev.Cause, Sends: ev.Sends, Updated: row.Updated.UTC(),
-		EventID: ev.EventID, Op: ev.Op, Errors: []flexi.Message{},
-	}
-	problem := ev.Problem
-	if ev.Story != nil && ev.Story.Problem != nil {
-		problem = ev.Story.Problem
-	}
-	if w := row.Work; w != nil && w.N == ev.N {
-		t.State, t.Reason, t.Cause, t.Sends = row.State, row.Reason, row.Cause, row.Sends
-		if w.Story.Problem != nil {
-			problem = w.Story.Problem
-		}
-	}
-	if problem != nil && t.State != ledger.Confirmed {
-		if t.Errors = problem.Errors; len(t.Errors) == 0 {
-			t.Errors = []flexi.Message{{Text: problem.Text}}
-		}
-	}
-	return t
 }

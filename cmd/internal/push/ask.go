@@ -63,13 +63,32 @@ func (r *runner) ask(ctx context.Context, i int) error {
 	if !ok {
 		return nil // intake has not come to it
 	}
-	id := eventID(r.o.Run, i)
-	for _, ev := range s.Events {
-		if ev.EventID == id {
-			r.note(i, resultOf(&s, &ev))
+	if r.found(i, &s) {
+		return nil
+	}
+	for _, row := range s.Aside { // what could not be stored under its key lies elsewhere
+		a := verify.Address{Evidence: row.Evidence, Source: row.Source, Key: row.Key}
+		s, ok, err := r.o.Daemon.Story(ctx, a)
+		if err != nil {
+			return fmt.Errorf("asking the daemon about %s: %w", a, err)
+		}
+		if ok && r.found(i, &s) {
+			return nil
 		}
 	}
 	return nil
+}
+
+// found notes what a story tells about the ith event; false where it tells nothing.
+func (r *runner) found(i int, s *api.Story) bool {
+	id, is := eventID(r.o.Run, i), false
+	for _, ev := range s.Events {
+		if ev.EventID == id {
+			r.note(i, resultOf(s, &ev))
+			is = true
+		}
+	}
+	return is
 }
 
 func resultOf(s *api.Story, ev *api.StoryEvent) Result {

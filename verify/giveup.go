@@ -1,0 +1,58 @@
+package verify
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"flexid/flexi"
+	"flexid/verify/ledger"
+)
+
+// missingFor is how long a row must have stood still before an event that it points at and that is not there counts as
+// deleted: for a moment a server that lost its leadership may not know of it yet.
+const missingFor = time.Minute
+
+// hopeless says that the step of a document which ended in err would end like that at every try. What a newer flexid wrote is
+// waited for: it may be another replica, in the middle of an upgrade, and only this document waits.
+func (e *Engine) hopeless(row *ledger.Row, err error) bool {
+	if errors.Is(err, ledger.ErrNoEvent) {
+		return e.o.Now().Sub(row.Updated) > missingFor
+	}
+	return ledger.Never(err) && !errors.Is(err, ledger.ErrNewer)
+}
+
+// giveUp parks the current event of a document that no step gets any further with, so that it is seen instead of being tried
+// for ever in silence. What may have been written stays a question: then it is parked as unknown.
+func (e *Engine) giveUp(ctx context.Context, id ledger.ID, cause error) time.Time {
+	row, err := e.o.Ledger.Get(ctx, id)
+	if ledger.Never(err) {
+		return time.Time{} // the row itself is what cannot be read: it is left alone
+	}
+	if err != nil {
+		return e.stumble(ctx, "reading a row", id, err)
+	}
+	now := e.o.Now()
+	if row.Work == nil || row.Work.Final {
+		if row.Head >= row.Tail {
+			return e.stumble(ctx, "working on "+addressOf(&row).String(), id, cause) // nothing waits: only what is owed is late
+		}
+		row.Head++
+		row.Work = &ledger.Work{N: row.Head, Op: flexi.Create, Begun: now, FirstTry: now}
+		row.Sends, row.Cause = 0, ""
+	}
+	switch {
+	case row.State == ledger.Sending || row.State == ledger.Parked:
+		return e.stumble(ctx, "working on "+addressOf(&row).String(), id, cause)
+	case row.Work.Open:
+		e.park(&row, ledger.Unknown, ledger.Problem{Text: "what became of it cannot be found out: " + clip(cause.Error(), 300)})
+	default:
+		e.park(&row, ledger.Unreadable, ledger.Problem{Text: fmt.Sprintf(
+			"it cannot be carried out: %s; send it again in another form, or under a key of its own", clip(cause.Error(), 300))})
+	}
+	if err := e.save(ctx, &row); err != nil {
+		return e.stumble(ctx, "parking "+addressOf(&row).String(), id, err)
+	}
+	return e.due(&row)
+}

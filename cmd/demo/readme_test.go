@@ -21,15 +21,45 @@ var (
 
 func readme(t *testing.T) (text string, blocks map[string]string) {
 	t.Helper()
-	raw, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	return page(t, filepath.Join("..", "..", "README.md"))
+}
+
+func page(t *testing.T, names ...string) (text string, blocks map[string]string) {
+	t.Helper()
 	blocks = map[string]string{}
-	for _, m := range codeBlock.FindAllStringSubmatch(string(raw), -1) {
-		blocks[m[1]] += m[2]
+	for _, name := range names {
+		raw, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text += string(raw)
+		for _, m := range codeBlock.FindAllStringSubmatch(string(raw), -1) {
+			blocks[m[1]] += m[2]
+		}
 	}
-	return string(raw), blocks
+	return text, blocks
+}
+
+// TestReadmeIsShort: more than that nobody reads; the rest belongs to the help pages, all of which it names.
+func TestReadmeIsShort(t *testing.T) {
+	text, _ := readme(t)
+	if n := strings.Count(text, "\n"); n > 250 {
+		t.Errorf("the README has %d lines, more than 250", n)
+	}
+	for _, name := range helpPages(t) {
+		if topic := strings.TrimSuffix(filepath.Base(name), ".md"); !strings.Contains(text, "`"+topic+"`") {
+			t.Errorf("the README does not name the page %s", topic)
+		}
+	}
+}
+
+func helpPages(t *testing.T) []string {
+	t.Helper()
+	names, err := filepath.Glob(filepath.Join("..", "flexid", "help", "*.md"))
+	if err != nil || len(names) == 0 {
+		t.Fatalf("%v: %d pages", err, len(names))
+	}
+	return names
 }
 
 func TestReadmeNamesPackagesThatExist(t *testing.T) {
@@ -70,12 +100,13 @@ func TestReadmeFiguresAreTheDemos(t *testing.T) {
 	}
 }
 
-// TestReadmeCommandsExist asks the binary for the help of every command and looks for every flag and variable.
+// TestReadmeCommandsExist asks the binary for the help of every command of the README and the help pages, and looks for every
+// flag and variable. The e2e tests run the commands.
 func TestReadmeCommandsExist(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds the binary")
 	}
-	text, blocks := readme(t)
+	text, blocks := page(t, append(helpPages(t), filepath.Join("..", "..", "README.md"))...)
 	flexid := filepath.Join(ramdir.Disk(t), "flexid") // where memory is, programs may not be allowed to run
 	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", flexid, "flexid/cmd/flexid").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
@@ -110,7 +141,7 @@ func TestReadmeCommandsExist(t *testing.T) {
 	docs := ask("config", "docs", "--format", "env") + ask("config", "docs")
 	for _, name := range variable.FindAllString(text, -1) {
 		switch name {
-		case "FLEXID_PUSH", "FLEXID_OUT": // streams
+		case "FLEXID_PUSH", "FLEXID_OUT", "FLEXID_INBOX", "FLEXID_SLOW", "FLEXID_BENCH": // streams, and switches of tests
 			continue
 		}
 		for _, source := range []string{"ESHOP", "PARTNER", "ERP"} { // of the walk

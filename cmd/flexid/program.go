@@ -102,6 +102,9 @@ func (p *program) root() *cobra.Command {
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return usagef("%w; see `%s --help`", err, c.CommandPath())
 	})
+	root.SetHelpCommand(p.help())
+	root.Long = "flexid puts document events from NATS JetStream into ABRA Flexi, each exactly once in effect.\n\n" +
+		"Pages, by `flexid help TOPIC`:\n\n" + strings.TrimRight(topicList(), "\n")
 	f := root.PersistentFlags()
 	f.StringVar(&p.envFile, "env-file", "", "file of FLEXID_… lines (default "+config.DefaultEnvFile+" if it exists)")
 	f.StringVarP(&p.format, "output", "o", "table", "table, json, ndjson or csv")

@@ -150,7 +150,7 @@ func (d *daemon) checkPin(ctx context.Context, l *ledger.Ledger) error {
 
 // waitForLedger stays up, not ready, until the ledger is back or a person accepts an empty one.
 func (d *daemon) waitForLedger(ctx context.Context, missing *missingLedger) (*ledger.Ledger, *ledger.StateBucket, error) {
-	d.standing.setNoLedger(api.Trouble{Text: missing.text, Remedy: waysOut})
+	d.standing.setNoLedger(api.Trouble{Part: api.PartLedger, Text: missing.text, Remedy: waysOut})
 	d.standing.setPhase("the ledger is missing")
 	d.log.Error().Str("remedy", waysOut).Msg(missing.text)
 	d.waiting(true)

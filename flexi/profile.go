@@ -53,6 +53,7 @@ const (
 	RateMissing    Cause = "rate_missing"
 	TooLong        Cause = "too_long"
 	RightMissing   Cause = "right_missing"
+	Gone           Cause = "gone" // of a conflict: the record is not in Flexi any more
 	OtherCause     Cause = "other"
 )
 
@@ -73,6 +74,9 @@ func (c Cause) hints() (cs, en string) {
 	case NumberTaken:
 		return "Číslo už má jiný doklad: porovnejte oba a pošlete doklad pod jiným číslem, nebo jej zahoďte.",
 			"Another document has this number: compare the two, then send yours under a new number or drop it."
+	case Gone:
+		return "Záznam ve Flexi už není: pošlete doklad znovu (flexid maybe resend), nebo událost zahoďte (flexid maybe drop).",
+			"The record is not in Flexi any more: have it made again (flexid maybe resend), or drop the event (flexid maybe drop)."
 	case PartnerMissing:
 		return "Založte firmu v adresáři Flexi pod kódem z dokladu a pošlete doklad znovu.",
 			"Create the partner in Flexi's address book under the code in the document, then send it again."

@@ -46,7 +46,7 @@ func TestCauseOf(t *testing.T) {
 func TestEveryCauseHasAHint(t *testing.T) {
 	seen := make(map[string]Cause)
 	for _, c := range []Cause{PeriodLocked, NumberTaken, PartnerMissing, ItemMissing, SumDiffers, VarSymMissing, TypeMissing, Paired,
-		RateMissing, TooLong, RightMissing, OtherCause} {
+		RateMissing, TooLong, RightMissing, Gone, OtherCause} {
 		for _, lang := range []string{"cs", "en"} {
 			h := c.Hint(lang)
 			if h == "" || h[len(h)-1] != '.' {

@@ -16,6 +16,11 @@ import (
 // Accept makes an event durable at its document: after a nil error the message may be acknowledged, and the ledger owns
 // the schedule. Any error means "not known to be durable": deliver the message again, Accept recognises it.
 func (e *Engine) Accept(ctx context.Context, in Event) (Receipt, error) {
+	select {
+	case <-e.begun:
+	case <-ctx.Done():
+		return Receipt{}, fmt.Errorf("waiting for the ledger: %w", ctx.Err())
+	}
 	if len(in.Key) > mostKey {
 		in.Problem = fmt.Sprintf("the key has %d bytes, more than %d", len(in.Key), mostKey)
 		if in.Raw == nil {
@@ -53,6 +58,11 @@ func (e *Engine) take(ctx context.Context, in Event) (Receipt, ledger.Row, error
 		}
 		// The same place in the stream is the same message delivered again, also if it is read otherwise now.
 		again := !claim.New && claim.Ref != ev.Stream
+		if again {
+			if again, err = e.ofThisCompany(ctx, claim.Row); err != nil {
+				return receipt, row, err
+			}
+		}
 		switch {
 		case again && claim.Same:
 			receipt, err := e.acceptAgain(ctx, receipt, row, ev)
@@ -65,6 +75,21 @@ func (e *Engine) take(ctx context.Context, in Event) (Receipt, ledger.Row, error
 	}
 	receipt, err := e.append(ctx, receipt, row, ev)
 	return receipt, row, err
+}
+
+// ofThisCompany: the row that took an event id took it in the present company's time. An id from before is as good as new.
+func (e *Engine) ofThisCompany(ctx context.Context, id ledger.ID) (bool, error) {
+	if e.marks.era() == 0 {
+		return true, nil
+	}
+	row, err := e.o.Ledger.Get(ctx, id)
+	if ledger.Never(err) || errors.Is(err, ledger.ErrNoRow) {
+		return true, nil // about to come, or never will: as without an acceptance
+	}
+	if err != nil {
+		return false, fmt.Errorf("reading the document of an event id: %w", e.storeError(err))
+	}
+	return row.Era >= e.marks.era(), nil
 }
 
 // mostKey bounds what a sender may call a document, in bytes: the row keeps the key as it was given.
@@ -119,6 +144,9 @@ func (e *Engine) append(ctx context.Context, receipt Receipt, row ledger.Row, ev
 func (e *Engine) appended(r *ledger.Row, ev *ledger.Event) {
 	now := e.o.Now()
 	r.Updated = now
+	if r.Head == 0 && r.Last == nil {
+		r.Era = max(r.Era, e.marks.era()) // nothing took effect in an earlier company
+	}
 	if r.Head == 0 || r.Work == nil || r.Work.Final {
 		r.State, r.Reason, r.Cause, r.Sends = ledger.Queued, "", "", 0
 		r.Due = now

@@ -41,6 +41,7 @@ func (e *Engine) advance(ctx, work context.Context, id ledger.ID, seen sight) ti
 				return e.stumble(ctx, "reading a row", id, err)
 			}
 			row = &got
+			e.forgetOld(row)
 		}
 		t, err := e.step(ctx, work, row, seen)
 		var conflict *ledger.ConflictError
@@ -94,8 +95,12 @@ func (e *Engine) step(ctx, work context.Context, row *ledger.Row, seen sight) (t
 		return e.tellAll(ctx, row)
 	}
 
-	// 3. The next event of the queue, once the current one is over.
+	// 3. The next event of the queue, once the current one is over and nothing is owed: a look may find that what the next one
+	// builds on is gone.
 	if (row.Work == nil || row.Work.Final) && row.Head < row.Tail {
+		if row.Work != nil && e.lookIsDue(row) {
+			return e.check(ctx, row, len(row.Late) > 0 && !now.Before(row.Late[0]))
+		}
 		if quiet := e.settled(row); now.Before(quiet) {
 			return at(quiet), nil
 		}
@@ -300,12 +305,17 @@ func (e *Engine) confirm(row *ledger.Row, ev *ledger.Event, x effect) {
 		row.Known = ev.Version
 	}
 	if ev.Op == flexi.Delete {
-		row.Last, row.Base, row.FlexiID, row.ReadBack = nil, nil, "", time.Time{}
+		row.Last, row.Base, row.FlexiID, row.Marked, row.ReadBack = nil, nil, "", false, time.Time{}
 		e.look.gone(row.Evidence)
 		return
 	}
 	if x.flexiID != "" {
 		row.FlexiID = x.flexiID
+	}
+	if !x.sent {
+		row.Marked = x.own
+	} else if w.Write == flexi.Create {
+		row.Marked = false // not seen yet
 	}
 	if x.number != "" && row.Number == "" {
 		row.Number = x.number
@@ -335,7 +345,7 @@ func (e *Engine) park(row *ledger.Row, r ledger.Reason, p ledger.Problem) {
 		return
 	}
 	row.State, row.Reason, row.Lease, row.Due = ledger.Parked, r, nil, time.Time{}
-	if r == ledger.Unknown {
+	if row.Cause = p.Cause; r == ledger.Unknown {
 		row.Due = e.o.Now().Add(unknownEvery)
 	}
 	if row.Work.Opens > 0 && len(row.Late) == 0 {

@@ -38,6 +38,15 @@ func newBooks(erp Reader, now func() time.Time) *books {
 	return &books{erp: erp, now: now, props: map[string]known[*flexi.Properties]{}, refs: map[string]known[string]{}}
 }
 
+// reset forgets everything: the ids behind references were given anew.
+func (b *books) reset() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.evidences, b.listed = nil, time.Time{}
+	clear(b.props)
+	clear(b.refs)
+}
+
 // evidence finds an agenda by its path. ok is false when the ERP says there is none; names then holds all paths.
 func (b *books) evidence(ctx context.Context, path string) (info flexi.EvidenceInfo, ok bool, err error) {
 	b.mu.Lock()

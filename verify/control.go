@@ -15,7 +15,6 @@ type control struct {
 	id    string
 	empty bool // the page showed that the evidence has no record
 	at    time.Time
-	top   string // highest Flexi id seen
 }
 
 // control is at most a minute old; an empty evidence is asked about each time.
@@ -27,7 +26,7 @@ func (l *looker) control(ctx context.Context, evidence string) (control, error) 
 		return c, nil
 	}
 	l.called("lookup")
-	known := l.fence.known()
+	known := l.marks.known()
 	page, err := l.erp.List(ctx, flexi.Query{
 		Evidence: evidence, Fields: []string{"id", "external-ids"}, Limit: 1, Order: "id@D", Lookup: true, GlobalVersion: true,
 	})
@@ -35,15 +34,15 @@ func (l *looker) control(ctx context.Context, evidence string) (control, error) 
 		l.report(evidence, err)
 		return control{}, err
 	}
-	c = control{at: l.now(), empty: len(page.Records) == 0, top: c.top}
+	c = control{at: l.now(), empty: len(page.Records) == 0}
 	if !c.empty {
 		c.id = page.Records[0].ID()
 		l.fence.saw(evidence, page.Records[0])
-		c.top = higher(c.top, c.id)
 	} else if page.RowCount > 0 {
 		return control{}, fmt.Errorf("an empty page where Flexi counts %d", page.RowCount)
 	}
-	l.fence.version(page.GlobalVersion, known)
+	l.marks.raise(evidence, c.id)
+	l.marks.version(page.GlobalVersion, known)
 	l.report(evidence, nil)
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -115,13 +114,15 @@ func (l *looker) doubtful(evidence string) bool {
 func (l *looker) forget(evidence string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	c := l.controls[evidence]
-	l.controls[evidence] = control{top: c.top, empty: true}
+	l.controls[evidence] = control{empty: true}
 }
 
-// top is the highest Flexi id of the evidence that a page showed, "" if none.
-func (l *looker) top(evidence string) string {
+// reset forgets what earlier pages showed: the books were set back, or are another company's.
+func (l *looker) reset() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.controls[evidence].top
+	clear(l.controls)
+	clear(l.had)
+	clear(l.sent)
+	clear(l.bare)
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"flexid/flexi"
+	"flexid/verify/compare"
 	"flexid/verify/ledger"
 )
 
@@ -30,6 +31,7 @@ func (e *Engine) Decide(ctx context.Context, a Address, d Decision) (ledger.Row,
 	if err != nil {
 		return row, fmt.Errorf("reading %s: %w", a, e.storeError(err))
 	}
+	e.forgetOld(&row)
 	if d.Revision != 0 && row.Revision != d.Revision {
 		due = e.due(&row)
 		return row, &DecisionError{Changed: true, Text: fmt.Sprintf("it changed since it was listed and is %s now: look at it and decide again", stateText(&row))}
@@ -153,8 +155,15 @@ func (e *Engine) decideConfirm(ctx context.Context, row *ledger.Row) (string, er
 	if err != nil {
 		return "", err
 	}
-	mine, others := e.sort(t, ans.records)
-	all := append(append([]flexi.Record{}, mine...), others...)
+	s := ans.seen
+	all, other := s.all(), s.rival
+	if len(s.mine) == 0 && len(all) == 1 {
+		if other = e.otherOfOurs(t, all[0]); other == "" {
+			if other, err = e.ownedBy(ctx, row, all[0].ID()); err != nil {
+				return "", err
+			}
+		}
+	}
 	if t.op == flexi.Delete && len(all) == 0 {
 		e.confirm(row, t.ev, effect{})
 		return "deleted", nil
@@ -163,14 +172,21 @@ func (e *Engine) decideConfirm(ctx context.Context, row *ledger.Row) (string, er
 	if why := confirmRefused(row); why != "" {
 		return "", &DecisionError{Text: why}
 	}
-	if len(mine) == 0 && e.otherOfOurs(t, all[0]) != "" {
-		return "", &DecisionError{Text: "record " + all[0].ID() + " is another document of ours, " + e.otherOfOurs(t, all[0]) + ": drop this one, or correct its number"}
+	if other != "" {
+		return "", &DecisionError{Text: "record " + all[0].ID() + " is another document of ours, " + other + ": drop this one, or correct its number"}
 	}
 	e.confirm(row, t.ev, effect{flexiID: all[0].ID(), number: shownNumber(row.Evidence, all[0]), reason: ledger.Adopted, own: carries(all[0], row.Ext)})
 	rec := ledger.Event{Number: row.Number, Body: shownFields(all[0])}
 	describe(row, &rec, e.o.Settings.Zone)
 	// As it stands now is as the person wants it: later changes are judged against that, not against what was sent.
 	row.Base = nil
+	if row.Last != nil && !row.Marked {
+		fields, err := compare.FieldNames(t.ev.Body)
+		if err != nil {
+			return "", fmt.Errorf("fields of the event: %w", err)
+		}
+		row.Last.Picture = e.picture(t, fields, all[0])
+	}
 	return "record " + all[0].ID(), nil
 }
 
@@ -190,8 +206,8 @@ func (e *Engine) decideResend(ctx context.Context, row *ledger.Row) (string, err
 		if err != nil {
 			return "", err
 		}
-		if row.Last != nil && len(ans.records) == 0 {
-			row.Last, row.Base, row.FlexiID = nil, nil, "" // the record is gone: the key is unknown again
+		if row.Last != nil && len(ans.seen.all()) == 0 {
+			row.Last, row.Base, row.FlexiID, row.Marked = nil, nil, "", false // the record is gone: the key is unknown again
 		}
 		e.anew(row)
 		return "it is judged and sent again", nil

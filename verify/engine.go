@@ -30,12 +30,14 @@ type Engine struct {
 	look  *looker
 	gate  *gate
 	fence *fence
+	marks *marks
 	books *books
 	packs *packer
 
 	groups    atomic.Uint64 // requests of several documents, for their names
 	ready     chan struct{} // closed when the first scan of the ledger is over
 	readyOnce sync.Once
+	begun     chan struct{} // closed when the marks are read: which company the ledger is about is known
 }
 
 // New checks the options; nothing is started.
@@ -49,15 +51,16 @@ func New(o Options) (*Engine, error) {
 	if err := o.check(); err != nil {
 		return nil, fmt.Errorf("verify: %w", err)
 	}
-	e := &Engine{o: o, ready: make(chan struct{})}
+	e := &Engine{o: o, ready: make(chan struct{}), begun: make(chan struct{})}
 	e.fence = newFence(o.Settings.System)
+	e.marks = &marks{}
 	e.books = newBooks(o.ERP, o.Now)
 	e.packs = newPacker(o.Settings.Pack)
 	e.gate = newGate(o.Settings, o.Now, o.Rand, e.say)
 	e.index = newIndex(e.gate)
 	e.gate.opened = func() { e.index.hurry(e.o.Now()) }
 	e.gate.waiting = e.index.candidates
-	e.look = newLooker(o.ERP, e.fence, o.Now, e.called, e.readEnded)
+	e.look = newLooker(o.ERP, e.fence, e.marks, o.Now, e.called, e.readEnded)
 	return e, nil
 }
 
@@ -70,6 +73,10 @@ func (e *Engine) Run(ctx context.Context) error {
 	if err := e.loadStops(ctx); err != nil {
 		return fmt.Errorf("reading the stops of writes: %w", err)
 	}
+	if err := e.syncMarks(ctx); err != nil {
+		return err
+	}
+	close(e.begun)
 	changes, err := e.o.Ledger.Watch(ctx)
 	if err != nil {
 		return fmt.Errorf("watching the ledger: %w", err)
@@ -78,6 +85,7 @@ func (e *Engine) Run(ctx context.Context) error {
 	owners.Go(func() { e.look.run(work) })
 	owners.Go(func() { e.follow(changes) })
 	owners.Go(func() { e.followStops(ctx) })
+	owners.Go(func() { e.checkBooks(ctx) })
 	var lanesDone sync.WaitGroup
 	lanesDone.Go(func() { e.dispatch(ctx, work, laneSend, e.o.Settings.senders()) })
 	lanesDone.Go(func() { e.dispatch(ctx, work, laneLook, lookWorkers) })
@@ -94,16 +102,18 @@ func (e *Engine) Run(ctx context.Context) error {
 	}
 	cancel()
 	owners.Wait()
+	last, end := context.WithTimeout(context.WithoutCancel(ctx), stopsEvery)
+	defer end()
+	if stored := e.syncMarks(last); stored != nil {
+		e.o.Log.Warn().Err(stored).Msg("the last seconds of what was seen of the books are not stored")
+	}
 	return err
 }
 
 // readEnded passes on how a look ended, and what it told about the ERP as a whole.
 func (e *Engine) readEnded(evidence string, err error) {
 	e.gate.read(evidence, err)
-	if e.fence.restored() {
-		e.Hold("restored", "Flexi's version of all changes fell: it was restored from a backup",
-			"check what is missing in Flexi, then `flexid company accept --restored`")
-	}
+	e.noteVersion()
 }
 
 // follow feeds the index from the ledger's watch.
@@ -129,8 +139,8 @@ func (e *Engine) follow(changes <-chan ledger.Change) {
 			e.fence.forget(c.Row.ID)
 		case c.Row.ID == "":
 		default:
-			if !live && c.Row.FlexiID != "" { // later the control pages tell
-				e.look.knows(c.Row.Evidence, sentBefore(&c.Row))
+			if !live { // later the control pages tell
+				e.remember(&c.Row)
 			}
 			due := e.due(&c.Row)
 			if live && !due.IsZero() && c.Row.State != ledger.Sending {
@@ -140,6 +150,15 @@ func (e *Engine) follow(changes <-chan ledger.Change) {
 			e.index.put(&c.Row, due, e.o.Now(), false)
 		}
 	}
+}
+
+// remember takes over what a row from before this start tells about the books as they are now.
+func (e *Engine) remember(row *ledger.Row) {
+	if row.FlexiID == "" || row.Era < e.marks.era() || row.Last == nil || row.Last.At.Before(e.marks.accepted()) {
+		return
+	}
+	e.look.knows(row.Evidence, sentBefore(row))
+	e.marks.raise(row.Evidence, row.FlexiID)
 }
 
 // sentBefore is the Flexi id of a record that an accepted request of ours left, "" if a person may have made it.

@@ -14,12 +14,10 @@ import (
 type fence struct {
 	prefix string // "ext:<system>"
 
-	mu      sync.Mutex
-	states  map[string]fenceState
-	claims  map[ledger.ID]claims // creates of this process
-	kept    map[string]time.Time // by evidence: a record made after this moment came back with its external id
-	highest int64                // @globalVersion
-	fell    bool
+	mu     sync.Mutex
+	states map[string]fenceState
+	claims map[ledger.ID]claims // creates of this process
+	kept   map[string]time.Time // by evidence: a record made after this moment came back with its external id
 }
 
 type fenceState uint8
@@ -128,31 +126,11 @@ func (f *fence) all() map[string]string {
 	return m
 }
 
-// known is the highest @globalVersion seen so far.
-func (f *fence) known() int64 {
+// reset forgets everything: the records that told are another company's.
+func (f *fence) reset() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.highest
-}
-
-// version takes note of a @globalVersion; it never falls at a server that was not restored. before is what was known when
-// the read began: answers of reads that run side by side arrive in any order.
-func (f *fence) version(v, before int64) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if v > 0 && v < before && before <= f.highest {
-		f.fell = true
-	}
-	f.highest = max(f.highest, v)
-}
-
-// restored reports once that the version fell.
-func (f *fence) restored() bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	fell := f.fell
-	if fell {
-		f.fell, f.highest = false, 0
-	}
-	return fell
+	clear(f.states)
+	clear(f.claims)
+	clear(f.kept)
 }

@@ -2,6 +2,7 @@ package verify
 
 import (
 	"container/heap"
+	"hash/maphash"
 	"maps"
 	"slices"
 	"sync"
@@ -63,6 +64,8 @@ type index struct {
 	openings  map[ledger.ID]opening // attempts in doubt that ended before our eyes
 
 	doubts map[ledger.ID]doubt
+	owners map[uint64]ledger.ID // by evidence and Flexi id; a hint, the row tells
+	seed   maphash.Seed
 }
 
 // doors is what the index asks of the gate. It is asked under the index's lock, so the gate never calls the index under its
@@ -80,6 +83,7 @@ func newIndex(d doors) *index {
 	x := &index{
 		items: map[ledger.ID]*item{}, known: map[ledger.ID]word{}, openings: map[ledger.ID]opening{}, doubts: map[ledger.ID]doubt{},
 		behind: map[string]map[ledger.ID]*item{}, doors: d, standings: map[Standing]*standing{},
+		owners: map[uint64]ledger.ID{}, seed: maphash.MakeSeed(),
 	}
 	for l := range x.wake {
 		x.wake[l] = make(chan struct{}, 1)
@@ -160,6 +164,9 @@ func (x *index) put(row *ledger.Row, due, now time.Time, own bool) {
 	x.stand(row)
 	x.doubted(row)
 	x.watchOpening(row, now)
+	if row.FlexiID != "" {
+		x.owners[x.ownerKey(row.Evidence, row.FlexiID)] = row.ID
+	}
 	if it == nil {
 		if due.IsZero() {
 			return
@@ -368,6 +375,18 @@ func (x *index) resync() {
 	for _, it := range x.items {
 		it.revision = 0
 	}
+}
+
+// ownerOf is the document that was last seen to have the record with a Flexi id, "" if none.
+func (x *index) ownerOf(evidence, flexiID string) ledger.ID {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.owners[x.ownerKey(evidence, flexiID)]
+}
+
+// ownerKey is short, since there is one for each document.
+func (x *index) ownerKey(evidence, flexiID string) uint64 {
+	return maphash.String(x.seed, evidence+"\x00"+flexiID)
 }
 
 // all lists every document.

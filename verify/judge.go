@@ -37,11 +37,19 @@ type finding struct {
 	record     flexi.Record
 }
 
-// lookUp asks Flexi for the current event's document.
+// lookUp asks Flexi for the current event's document, and says whose the records of the answer are.
 func (e *Engine) lookUp(ctx context.Context, t *task) (answer, error) {
+	var err error
+	if t.know, err = e.knowledge(ctx, t); err != nil {
+		return answer{}, err
+	}
 	ans, err := e.look.ask(ctx, e.question(t))
-	if err == nil && !ans.valid {
+	switch {
+	case err != nil:
+	case !ans.valid:
 		e.looked("invalid")
+	default:
+		ans.seen, err = e.recognise(ctx, t, ans.records)
 	}
 	return ans, err
 }
@@ -55,11 +63,10 @@ func (e *Engine) looked(verdict string) {
 // note adds a look to the story, in memory.
 func (e *Engine) note(t *task, why string, f finding, ans answer) {
 	l := ledger.Look{Time: ans.at, Why: why, Verdict: string(f.verdict), Text: clip(f.problem.Text, 200)}
-	for _, r := range ans.records {
+	for _, r := range ans.seen.all() {
 		l.Found = append(l.Found, r.ID())
 	}
-	mine, _ := e.sort(t, ans.records)
-	for _, r := range mine {
+	for _, r := range ans.seen.mine {
 		l.Ours = append(l.Ours, r.ID())
 	}
 	t.row.Work.Story.Looks = append(t.row.Work.Story.Looks, l)
@@ -69,35 +76,35 @@ func (e *Engine) note(t *task, why string, f finding, ans answer) {
 // judge applies the table of DESIGN 4.8 to a valid look.
 func (e *Engine) judge(ctx context.Context, t *task, ans answer) (finding, error) {
 	row, w := t.row, t.row.Work
-	mine, others := e.sort(t, ans.records)
+	s := ans.seen
 	known := row.Last != nil
-	if t.op == flexi.Delete && (known || w.Target != "") {
-		others = nil // a record that somebody made under the number since is not what is deleted
+	if t.op == flexi.Delete && known {
+		// A record that somebody made under the number since is not what is deleted.
+		s.others = slices.DeleteFunc(s.others, func(r flexi.Record) bool { return r.ID() != s.taken })
 	}
+	mine, others := s.mine, s.others
 
 	// Two records under our own identifiers, or ours and a stranger with the number.
 	if len(mine)+len(others) > 1 {
 		return finding{verdict: verdictDuplicate, problem: ledger.Problem{Text: fmt.Sprintf(
-			"Flexi has %d records for this document: ids %s", len(mine)+len(others), ids(append(slices.Clone(mine), others...)))}}, nil
+			"Flexi has %d records for this document: ids %s", len(mine)+len(others), ids(s.all()))}}, nil
+	}
+	if s.rival != "" {
+		return finding{verdict: verdictDuplicate, problem: ledger.Problem{Link: s.rival, Text: fmt.Sprintf(
+			"record %s belongs to another document of ours as well, %s: take the external id of one of them from it in Flexi", ids(mine), s.rival)}}, nil
 	}
 	if f, is := e.likeness(t, ans.records, mine, others); is {
 		return f, nil
 	}
 	// A record with the number only can be this document if nobody knew it before; not if it is another document of ours.
 	if len(mine) == 0 && len(others) == 1 {
-		if x := e.otherOfOurs(t, others[0]); x != "" {
-			return finding{verdict: verdictDuplicate, problem: ledger.Problem{Text: fmt.Sprintf(
-				"number %s stands in Flexi under another document of ours: %s (id %s)", t.ev.Number, x, others[0].ID())}}, nil
+		if f, ok, err := e.numberOnly(ctx, t, s); err != nil || !ok {
+			return f, err
 		}
-		if !known || t.op == flexi.Create {
-			mine, others = others, nil
-		} else {
-			return finding{verdict: verdictDuplicate, problem: ledger.Problem{Text: fmt.Sprintf(
-				"number %s stands in Flexi under record %s, which is not this document", t.ev.Number, others[0].ID())}}, nil
-		}
+		mine = others
 	}
 	if len(mine) == 0 {
-		return e.absent(t), nil
+		return e.absent(t, s), nil
 	}
 
 	rec := mine[0]
@@ -113,20 +120,63 @@ func (e *Engine) judge(ctx context.Context, t *task, ans answer) (finding, error
 	case flexi.Create, flexi.Upsert:
 		return e.judgeCreate(ctx, t, f, op)
 	case flexi.Storno:
-		f.before, f.verdict = e.image(t, rec), verdictSend
 		if truth(rec, "storno") {
-			f.verdict = verdictDone
+			f.before, f.verdict = e.image(t, rec), verdictDone
 			return f, nil
 		}
-		return e.notAnothers(ctx, t, f)
+		return e.judgeEnding(ctx, t, f, op)
 	case flexi.Delete:
-		return e.judgeDelete(ctx, t, f)
+		return e.judgeEnding(ctx, t, f, op)
 	}
 	return e.judgeUpdate(ctx, t, f)
 }
 
+// numberOnly judges the one record that has the document's number, or another identifier that was asked for, and nothing
+// that proves it ours. ok: it is this document all the same, since nobody knew it before.
+func (e *Engine) numberOnly(ctx context.Context, t *task, s sighting) (f finding, ok bool, err error) {
+	r := s.others[0]
+	other := e.otherOfOurs(t, r)
+	if other == "" {
+		if other, err = e.ownedBy(ctx, t.row, r.ID()); err != nil {
+			return f, false, err
+		}
+	}
+	f = finding{verdict: verdictDuplicate}
+	switch {
+	case other != "":
+		f.problem = ledger.Problem{Link: other, Text: fmt.Sprintf(
+			"number %s stands in Flexi under another document of ours: %s (id %s)", t.ev.Number, other, r.ID())}
+	case t.row.Last == nil, t.op == flexi.Create:
+		return f, true, nil
+	case s.taken == r.ID() && !t.row.Marked && t.row.Work.Pass: // a person has seen it and said so
+		return f, true, nil
+	case s.taken == r.ID() && !t.row.Marked:
+		f.verdict = verdictConflict
+		f.problem, err = e.changedUnmarked(ctx, t, r)
+	default:
+		f.problem = s.missing(t.row)
+	}
+	return f, false, err
+}
+
+// changedUnmarked: the record has the number of ours and stands where ours stood, but not the content that we know, and it
+// never carried an external id of ours. A person may have changed it, or it may be another one.
+func (e *Engine) changedUnmarked(ctx context.Context, t *task, r flexi.Record) (ledger.Problem, error) {
+	text := "record " + r.ID() + " carries no external id of ours and is not as our last event left it: somebody changed it, or it is another " +
+		"document under the same number; `flexid maybe resend` if it is ours"
+	left, err := e.expected(ctx, t.row)
+	if err != nil || left == nil {
+		return ledger.Problem{Text: text}, err
+	}
+	res, err := e.comparer(ctx, t).Compare(ctx, left, r)
+	if err != nil {
+		return ledger.Problem{}, fmt.Errorf("comparing record %s with what our events left: %w", r.ID(), err)
+	}
+	return differs(res, false, text), nil
+}
+
 // absent is the verdict on no record at all.
-func (e *Engine) absent(t *task) finding {
+func (e *Engine) absent(t *task, s sighting) finding {
 	known := t.row.Last != nil
 	switch {
 	case t.op == flexi.Create, t.op == flexi.Upsert && !known, t.row.Work.Opens > 0 && t.row.Work.Write == flexi.Create:
@@ -137,7 +187,7 @@ func (e *Engine) absent(t *task) finding {
 		return finding{verdict: verdictNothing, problem: ledger.Problem{Text: fmt.Sprintf(
 			"nothing to change: neither flexid nor Flexi knows this document; send it as create or upsert to make it (%s was asked)", t.ev.Op)}}
 	}
-	return finding{verdict: verdictConflict, problem: ledger.Problem{Text: "the record is not in Flexi any more: somebody deleted it"}}
+	return finding{verdict: verdictConflict, problem: s.missing(t.row)}
 }
 
 func (e *Engine) judgeCreate(ctx context.Context, t *task, f finding, op flexi.Op) (finding, error) {
@@ -190,14 +240,16 @@ func (e *Engine) judgeUpdate(ctx context.Context, t *task, f finding) (finding, 
 	return e.asWeLeftIt(ctx, t, f)
 }
 
-func (e *Engine) judgeDelete(ctx context.Context, t *task, f finding) (finding, error) {
+// judgeEnding compares a record before it is cancelled or deleted, as before an update: what a person has changed since is
+// for a person to end.
+func (e *Engine) judgeEnding(ctx context.Context, t *task, f finding, op flexi.Op) (finding, error) {
 	w := t.row.Work
-	f.before, f.op = e.image(t, f.record), flexi.Delete
+	f.before, f.op = e.image(t, f.record), op
 	f.verdict = verdictSend
 	if w.Before != nil && w.Opens > 0 {
 		if !sameImage(w.Before, f.before) {
 			f.verdict = verdictConflict
-			f.problem = ledger.Problem{Text: "record " + f.target + " was changed by somebody while its deletion was under way"}
+			f.problem = ledger.Problem{Text: fmt.Sprintf("record %s was changed by somebody while its %s was under way", f.target, op)}
 		}
 		return f, nil
 	}
@@ -221,17 +273,18 @@ func (e *Engine) asWeLeftIt(ctx context.Context, t *task, f finding) (finding, e
 	if err != nil {
 		return f, fmt.Errorf("comparing with what the last event left: %w", err)
 	}
-	if !res.Equal(false) {
+	// A note that a person added is no reason to keep a cancelled document.
+	if own := t.op == flexi.Storno && f.own; !res.Equal(own) {
 		f.verdict = verdictConflict
-		f.problem = differs(res, false, "somebody changed record "+f.target+" since the last event; in \"sent\" is how flexid left it")
+		f.problem = differs(res, own, "somebody changed record "+f.target+" since the last event; in \"sent\" is how flexid left it")
 	}
 	return f, nil
 }
 
-// leftBy folds the events that took effect and keeps the fields that the current event carries too (all, for a delete).
+// leftBy folds the events that took effect and keeps the fields that the current event carries too (all, for a storno or delete).
 func (e *Engine) leftBy(ctx context.Context, t *task) (json.RawMessage, error) {
 	expected, err := e.expected(ctx, t.row)
-	if err != nil || expected == nil || t.op == flexi.Delete {
+	if err != nil || expected == nil || ends(t.op) {
 		return expected, err
 	}
 	var have, now map[string]json.RawMessage
@@ -249,33 +302,8 @@ func (e *Engine) leftBy(ctx context.Context, t *task) (json.RawMessage, error) {
 	return json.Marshal(have)
 }
 
-// sort splits what a look found: under our own identity, and with the number only.
-func (e *Engine) sort(t *task, records []flexi.Record) (mine, others []flexi.Record) {
-	var paired []flexi.Record
-	for _, r := range records {
-		id := t.row.FlexiID
-		if t.row.Work.Target != "" {
-			id = t.row.Work.Target
-		}
-		// After a restore of the ERP an id may name another document than it did before.
-		switch {
-		case carries(r, t.row.Ext) || id != "" && r.ID() == id && e.otherOfOurs(t, r) == "":
-			mine = append(mine, r)
-		case !e.byPairAlone(t, r):
-			others = append(others, r)
-		default:
-			paired = append(paired, r)
-		}
-	}
-	// A payable's number holds within its year.
-	year := e.yearOf(t, mine)
-	for _, r := range paired {
-		if sameNumber(year, t.number(), r.Issued(e.o.Settings.Zone), cisDosle(r)) {
-			others = append(others, r)
-		}
-	}
-	return mine, others
-}
+// ends: the operation takes no fields and acts on the document as a whole.
+func ends(op flexi.Op) bool { return op == flexi.Storno || op == flexi.Delete }
 
 func carries(r flexi.Record, ext flexi.ExternalID) bool {
 	return slices.Contains(r.ExternalIDs(), string(ext))

@@ -33,6 +33,7 @@ type answer struct {
 	why     string // of an invalid look
 	at      time.Time
 	records []flexi.Record // those that carry one of the identifiers asked for
+	seen    sighting       // whose they are; set by Engine.lookUp
 	// doubtful: the evidence shows no record at all, though it had some. It may have been emptied, or our rights are lost: no
 	// proof for a resend.
 	doubtful bool
@@ -47,6 +48,7 @@ type ask struct {
 type looker struct {
 	erp    Reader
 	fence  *fence
+	marks  *marks
 	now    func() time.Time
 	called func(kind string)
 	report func(evidence string, err error) // how a read ended, for the gate
@@ -60,9 +62,9 @@ type looker struct {
 	distrust time.Duration        // how long that is not believed
 }
 
-func newLooker(erp Reader, f *fence, now func() time.Time, called func(string), report func(string, error)) *looker {
+func newLooker(erp Reader, f *fence, m *marks, now func() time.Time, called func(string), report func(string, error)) *looker {
 	return &looker{
-		erp: erp, fence: f, now: now, called: called, report: report, asks: make(chan ask), controls: map[string]control{},
+		erp: erp, fence: f, marks: m, now: now, called: called, report: report, asks: make(chan ask), controls: map[string]control{},
 		had: map[string]bool{}, sent: map[string][]string{}, bare: map[string]time.Time{}, distrust: 15 * time.Minute,
 	}
 }
@@ -184,9 +186,13 @@ func (l *looker) request(ctx context.Context, evidence string, pack []ask) (reco
 	}
 	parts = append(parts, l.witnesses(evidence)...)
 	l.called("lookup")
+	known := l.marks.known()
 	page, err := l.erp.List(ctx, flexi.Query{
-		Evidence: evidence, Filter: flexi.Or(parts...), Fields: mergeFields(fields), Lookup: true, Limit: 0,
+		Evidence: evidence, Filter: flexi.Or(parts...), Fields: mergeFields(fields), Lookup: true, Limit: 0, GlobalVersion: true,
 	})
+	if err == nil {
+		l.marks.version(page.GlobalVersion, known)
+	}
 	l.report(evidence, err)
 	if err != nil {
 		return nil, err.Error()
@@ -294,12 +300,4 @@ func mergeFields(fields []string) []string {
 		}
 	}
 	return names
-}
-
-// higher compares Flexi ids as the numbers that they are.
-func higher(a, b string) string {
-	if len(a) > len(b) || len(a) == len(b) && a > b {
-		return a
-	}
-	return b
 }

@@ -47,7 +47,7 @@ func TestLookValidity(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				l := newLooker(&pages{list: []flexi.Page{control, c.look}}, newFence("FLEXID"), time.Now, func(string) {}, func(string, error) {})
+				l := newLooker(&pages{list: []flexi.Page{control, c.look}}, newFence("FLEXID"), &marks{}, time.Now, func(string) {}, func(string, error) {})
 				ctx, cancel := context.WithCancel(t.Context())
 				ended := make(chan struct{})
 				go func() { l.run(ctx); close(ended) }()

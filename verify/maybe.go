@@ -110,7 +110,7 @@ func (e *Engine) maybeTask(ctx context.Context, row *ledger.Row) (*task, error) 
 	if row.Work.Write != "" && row.Work.Write != flexi.Attach {
 		t.op = row.Work.Write
 	}
-	if t.op == flexi.Delete {
+	if ends(t.op) {
 		if t.left, err = e.expected(ctx, row); err != nil {
 			return nil, err
 		}

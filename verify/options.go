@@ -72,6 +72,7 @@ type Ledger interface {
 	Asides
 	Numbers
 	Watcher
+	Marks
 }
 
 // Store keeps the few values that all replicas share: stops of writes. Met by *ledger.StateBucket.
@@ -161,6 +162,8 @@ type Options struct {
 	Now      func() time.Time
 	Rand     func() float64
 	Log      zerolog.Logger
+	// Accepted is called when a person accepted the company, before writes go on: it notes which one that is. May be nil.
+	Accepted func(ctx context.Context) error
 }
 
 func (o *Options) check() error {

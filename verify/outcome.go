@@ -40,10 +40,6 @@ func (e *Engine) outcome(t *task, s shipped) {
 		if doc.FlexiID == "" {
 			row.ReadBack = now // the answer did not say which of the new records is ours: a look does
 		}
-		if w.Write == flexi.Create && s.top != "" && doc.FlexiID != "" && higher(s.top, doc.FlexiID) == s.top {
-			e.Hold("restored", fmt.Sprintf("Flexi gave the new document %s/%s the id %s, though it had %s before: it was restored from a backup",
-				row.Evidence, row.Key, doc.FlexiID, s.top), "check what is missing in Flexi, then `flexid company accept --restored`")
-		}
 	case flexi.Maybe:
 		a.Speaker = res.Speaker.String()
 		e.opened(row, res.Speaker, now)

@@ -44,6 +44,19 @@ func (e *Engine) owed(ctx context.Context, row *ledger.Row) (turn, error) {
 	return e.check(ctx, row, late)
 }
 
+// owesLookFirst: the document was confirmed before the ERP was set back, and the event in hand has not been sent yet. What it
+// builds on may be gone, also if it would cost no write. A delete looks for itself.
+func (e *Engine) owesLookFirst(row *ledger.Row) bool {
+	w := row.Work
+	return row.LookOnce && row.Last != nil && e.lookIsDue(row) && w.Attempt == 0 && w.Op != flexi.Delete
+}
+
+// lookIsDue: a read-back or late look is owed now.
+func (e *Engine) lookIsDue(row *ledger.Row) bool {
+	now := e.o.Now()
+	return len(row.Late) > 0 && !now.Before(row.Late[0]) || !row.ReadBack.IsZero() && !now.Before(row.ReadBack)
+}
+
 // check looks at a document whose last event is over (or parked) and compares the books with what our events left.
 func (e *Engine) check(ctx context.Context, row *ledger.Row, late bool) (turn, error) {
 	t, err := e.checkTask(ctx, row)
@@ -99,12 +112,12 @@ func (e *Engine) owedPause(row *ledger.Row, late bool) time.Duration {
 	return min(max(e.o.Now().Sub(since)/4, e.o.Settings.Probe, 5*time.Second), unknownEvery/4)
 }
 
-// learnID takes over id and number of a record that was made in a request whose answer did not say which was whose. What was
-// told without them is told again.
+// learnID takes over id and number of a record that was made in a request whose answer did not say which was whose, or said
+// it wrong: the external id tells. What was told without them is told again.
 func (e *Engine) learnID(ctx context.Context, t *task, ans answer) {
 	row := t.row
-	mine, _ := e.sort(t, ans.records)
-	if row.FlexiID != "" || row.Last == nil || len(mine) != 1 || !carries(mine[0], row.Ext) {
+	mine := slices.DeleteFunc(slices.Clone(ans.records), func(r flexi.Record) bool { return !carries(r, row.Ext) })
+	if row.Last == nil || len(mine) != 1 || row.FlexiID == mine[0].ID() {
 		return
 	}
 	row.FlexiID = mine[0].ID()
@@ -136,7 +149,8 @@ func (e *Engine) checkTask(ctx context.Context, row *ledger.Row) (*task, error) 
 // audit compares what a look shows with what the last effective event left. "" means that nothing is wrong.
 func (e *Engine) audit(ctx context.Context, t *task, ans answer, late bool) (ledger.Reason, ledger.Problem, error) {
 	row := t.row
-	mine, others := e.sort(t, ans.records)
+	s := ans.seen
+	mine, others := s.mine, s.others
 	if row.Last == nil && len(mine) == 0 {
 		// Nothing of ours is expected. A record with the number only is a person's, unless it never was before an attempt.
 		return "", ledger.Problem{}, nil
@@ -145,11 +159,14 @@ func (e *Engine) audit(ctx context.Context, t *task, ans answer, late bool) (led
 	case row.Last == nil:
 		return ledger.Duplicate, ledger.Problem{Text: "record " + ids(mine) + " stands under our external id, though no event of ours left one"}, nil
 	case len(mine)+len(others) > 1:
-		return ledger.Duplicate, ledger.Problem{Text: "Flexi has more than one record for this document: ids " + ids(append(slices.Clone(mine), others...))}, nil
-	case len(mine) == 0 && len(others) == 0:
-		return ledger.Conflict, ledger.Problem{Text: "the record is not in Flexi any more"}, nil
+		return ledger.Duplicate, ledger.Problem{Text: "Flexi has more than one record for this document: ids " + ids(s.all())}, nil
+	case len(mine) == 0 && len(others) == 1 && others[0].ID() == s.taken && !row.Marked:
+		p, err := e.changedUnmarked(ctx, t, others[0])
+		return ledger.Conflict, p, err
 	case len(mine) == 0:
-		return ledger.Conflict, ledger.Problem{Text: "number stands under record " + ids(others) + ", our own record " + row.FlexiID + " is gone"}, nil
+		return ledger.Conflict, s.missing(row), nil
+	case s.rival != "":
+		return ledger.Duplicate, ledger.Problem{Link: s.rival, Text: "record " + ids(mine) + " belongs to another document of ours as well, " + s.rival}, nil
 	}
 	rec := mine[0]
 	if carries(rec, row.Ext) {

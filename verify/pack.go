@@ -40,7 +40,7 @@ type shipped struct {
 	named bool          // the answer blames some of them by name
 	lead  bool          // of the request's first document
 	at    time.Time     // when the request ended, one moment for the whole group
-	top   string        // highest Flexi id known before the claim
+	top   seenTop       // highest Flexi id known before the claim
 	rand  float64       // one draw for the whole group, so that its look-ups stay together
 }
 

@@ -21,7 +21,8 @@ type task struct {
 	props *flexi.Properties
 	body  json.RawMessage // the event's document as it is sent: days where Flexi keeps days
 	op    flexi.Op        // what the event comes to for this document: never upsert once it is decided
-	left  json.RawMessage // of a delete: the document as our events left it
+	left  json.RawMessage // of a storno or delete: the document as our events left it
+	know  *knowledge      // what identifies it besides our external id; set by lookUp
 	trial bool            // it may try a closed door
 }
 
@@ -63,7 +64,10 @@ func (e *Engine) queued(ctx, work context.Context, row *ledger.Row, trial bool) 
 	}
 	t.trial = trial
 
-	// 1. What needs no ERP.
+	// 1. A look that a restore made it owe, and what needs no ERP.
+	if e.owesLookFirst(row) {
+		return e.check(ctx, row, false)
+	}
 	if done := e.endedAtOnce(t); done {
 		return again(), e.save(ctx, row)
 	}
@@ -99,7 +103,7 @@ func (e *Engine) queued(ctx, work context.Context, row *ledger.Row, trial bool) 
 	switch {
 	case e.seenJustNow(row):
 		t.op = row.Work.Write // as the look decided
-	case t.op != flexi.Create || e.o.Settings.LookFirst || row.LookOnce:
+	case t.op != flexi.Create || e.o.Settings.LookFirst || row.LookOnce || e.marks.unchecked():
 		if tn, send, err := e.firstLook(ctx, t); err != nil || !send {
 			return tn, err
 		}
@@ -204,6 +208,7 @@ func (e *Engine) question(t *task) question {
 	if fields, err := compare.Fields(t.left); err == nil && t.left != nil {
 		q.fields = append(q.fields, fields...)
 	}
+	q.fields = append(q.fields, t.know.askFor()...)
 	q.fields = append(q.fields, "storno", "zamekK", "stavUhrK", "zuctovano")
 	q.fields = append(q.fields, identityFields(t)...)
 	return q
@@ -231,7 +236,7 @@ func foreignIDs(body json.RawMessage) []flexi.ExternalID {
 // firstLook reads what is there and judges it. send is true when the event still has to be sent.
 func (e *Engine) firstLook(ctx context.Context, t *task) (tn turn, send bool, err error) {
 	row := t.row
-	if t.op == flexi.Delete {
+	if ends(t.op) {
 		if t.left, err = e.expected(ctx, row); err != nil {
 			return turn{}, false, err
 		}

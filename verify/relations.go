@@ -85,14 +85,19 @@ func (e *Engine) holder(ctx context.Context, row *ledger.Row, number string, tak
 			}
 		case err != nil:
 			return nil, err
-		case usesNumber(&other, number):
+		}
+		e.forgetOld(&other)
+		if err == nil && usesNumber(&other, number) {
 			return &other, nil
 		}
 		if err := e.o.Ledger.FreeNumber(ctx, row.Evidence, number, id); err != nil {
 			return nil, err
 		}
 		// An event that came to the holder between our read and the freeing has seen the number as its own.
-		if other, err = e.o.Ledger.Get(ctx, id); err == nil && usesNumber(&other, number) {
+		if other, err = e.o.Ledger.Get(ctx, id); err != nil {
+			continue
+		}
+		if e.forgetOld(&other); usesNumber(&other, number) {
 			if _, err := e.o.Ledger.TakeNumber(ctx, row.Evidence, number, id); err != nil {
 				return nil, err
 			}
@@ -198,5 +203,6 @@ func (e *Engine) referred(ctx context.Context, ref reference) (*ledger.Row, erro
 	if err != nil {
 		return nil, fmt.Errorf("reading the document behind %s: %w", ref.value, err)
 	}
+	e.forgetOld(&row)
 	return &row, nil
 }

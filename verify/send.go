@@ -123,7 +123,7 @@ func (e *Engine) ship(ctx, work context.Context, place *pass, group []*parcel) {
 	})
 
 	// 5. The claims.
-	top, begun := e.look.top(evidence), e.o.Now()
+	top, begun := e.marks.top(evidence), e.o.Now()
 	if group = e.claim(work, group); len(group) == 0 {
 		return
 	}
@@ -254,6 +254,7 @@ func (e *Engine) received(work context.Context, t *task, s shipped) (turn, error
 		e.fenceBroken(t.row)
 	}
 	e.outcome(t, s)
+	e.noteCreated(work, t.row, s)
 	if err := e.settle(work, t.row); err != nil {
 		return turn{}, err
 	}

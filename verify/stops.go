@@ -92,8 +92,9 @@ func (e *Engine) ResumeWrites(ctx context.Context, evidence, by, why string) err
 	return nil
 }
 
-// AcceptCompany lets writes go on after the company behind the address changed. restored: every confirmed document owes a
-// look before its next write, because the books may lack it.
+// AcceptCompany lets writes go on after the company behind the address changed. restored: every document that is over owes a
+// look before its next event, because the books may lack it, or have again what was deleted. new: nothing that the ledger
+// says about Flexi counts any more; rows are not touched until their next event, and stay readable.
 func (e *Engine) AcceptCompany(ctx context.Context, how, by, why string) error {
 	if by == "" || why == "" {
 		return &DecisionError{Text: "say who accepts the company and why"}
@@ -107,6 +108,14 @@ func (e *Engine) AcceptCompany(ctx context.Context, how, by, why string) error {
 	default:
 		return &DecisionError{Text: "accept the company as --new or as --restored"}
 	}
+	if err := e.markAccepted(ctx, how == "new"); err != nil {
+		return err
+	}
+	if e.o.Accepted != nil {
+		if err := e.o.Accepted(ctx); err != nil {
+			return err
+		}
+	}
 	err := e.changeStops(ctx, nil, func(st GateStatus) bool {
 		return st.Evidence == "" && (st.Reason == "restored" || st.Reason == "company")
 	})
@@ -117,7 +126,31 @@ func (e *Engine) AcceptCompany(ctx context.Context, how, by, why string) error {
 	return nil
 }
 
-// owEverything makes every document that has a record owe a look, whatever became of its last event.
+// markAccepted begins the marks anew, durably, before any write may go.
+func (e *Engine) markAccepted(ctx context.Context, other bool) error {
+	for {
+		stored, rev, err := e.o.Ledger.Marks(ctx)
+		if err != nil {
+			return fmt.Errorf("reading how far the books were seen: %w", e.storeError(err))
+		}
+		next := ledger.Marks{Era: max(stored.Era, e.marks.era()), Accepted: e.o.Now().UTC(), Extra: stored.Extra}
+		if other {
+			next.Era++
+		}
+		err = e.o.Ledger.SetMarks(ctx, next, rev)
+		var conflict *ledger.ConflictError
+		switch {
+		case err == nil:
+			e.marks.set(next)
+			e.startOver(other)
+			return nil
+		case !errors.As(err, &conflict):
+			return fmt.Errorf("storing that the company was accepted: %w", e.storeError(err))
+		}
+	}
+}
+
+// owEverything makes every document owe a look, whatever became of its last event.
 func (e *Engine) owEverything(ctx context.Context) error {
 	for _, id := range e.index.all() {
 		if err := e.oweLook(ctx, id); err != nil {
@@ -136,8 +169,8 @@ func (e *Engine) oweLook(ctx context.Context, id ledger.ID) error {
 		if err != nil {
 			return err
 		}
-		if row.Last == nil {
-			return nil
+		if row.Era < e.marks.era() || row.Last == nil && (row.Work == nil || !row.Work.Final) {
+			return nil // of another company, or its event in hand looks for itself
 		}
 		row.ReadBack, row.LookOnce, row.Updated = e.o.Now(), true, e.o.Now()
 		err = e.o.Ledger.Settle(ctx, []*ledger.Row{&row})[0]
@@ -273,6 +306,9 @@ func (e *Engine) followStops(ctx context.Context) {
 		case <-tick.C:
 			if err := e.loadStops(ctx); err != nil && ctx.Err() == nil {
 				e.o.Log.Warn().Err(err).Msg("reading the stops of writes")
+			}
+			if err := e.syncMarks(ctx); err != nil && ctx.Err() == nil {
+				e.o.Log.Warn().Err(err).Msg("following how far the books were seen")
 			}
 		case <-ctx.Done():
 			return

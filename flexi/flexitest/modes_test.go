@@ -298,6 +298,19 @@ func TestBackupAndRestore(t *testing.T) {
 	equal(t, "twice", len(c.s.Records("faktura-vydana")), 1)
 }
 
+func TestRestoreUnseen(t *testing.T) {
+	c := pipe(t, Options{})
+	backup := c.s.Snapshot()
+	id := c.must(c.post("faktura-vydana", invoice("ext:S:1", "")))
+	version := c.s.GlobalVersion()
+	c.s.RestoreUnseen(backup)
+	equal(t, "records", len(c.s.Records("faktura-vydana")), 0)
+	equal(t, "version stays", c.s.GlobalVersion(), version)
+	stranger := c.s.Type("faktura-vydana", map[string]any{"kod": "CIZI", "varSym": "1", "typDokl": "code:FAKTURA"})
+	equal(t, "id is given again", fmt.Sprint(stranger), id)
+	equal(t, "version rises", c.s.GlobalVersion() > version, true)
+}
+
 func TestAPerson(t *testing.T) {
 	c := pipe(t, Options{})
 	id := c.s.Type("faktura-vydana", map[string]any{

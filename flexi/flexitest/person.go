@@ -166,6 +166,16 @@ func (s *Server) Restore(from Snapshot) {
 	s.store = from.store.clone()
 }
 
+// RestoreUnseen is Restore of which nobody hears: others have worked on the books until @globalVersion was above the old one
+// again. Ids are given again all the same, the next record that somebody types gets the id of one that is gone.
+func (s *Server) RestoreUnseen(from Snapshot) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	version := s.store.version
+	s.store = from.store.clone()
+	s.store.version = max(s.store.version, version)
+}
+
 // SetCompany changes what the company is called, as after a rename or when another one was restored in its place.
 func (s *Server) SetCompany(name string) {
 	s.mu.Lock()

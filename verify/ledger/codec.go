@@ -17,6 +17,7 @@ var (
 	rowFields   = fieldNames(reflect.TypeFor[Row]())
 	eventFields = fieldNames(reflect.TypeFor[Event]())
 	metaFields  = fieldNames(reflect.TypeFor[Meta]())
+	marksFields = fieldNames(reflect.TypeFor[Marks]())
 )
 
 func fieldNames(t reflect.Type) map[string]bool {

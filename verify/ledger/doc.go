@@ -20,6 +20,7 @@
 //	n.<hash>      which document owns a document number
 //	e.<hash>      what came under an event id first
 //	m.ledger      Meta: which company and which system this ledger belongs to
+//	m.marks       Marks: how far the company's books were when last seen
 //
 // Nothing is deleted and nothing expires: an expired claim would be a licence to send twice.
 //

@@ -17,6 +17,7 @@ const (
 	idPrefix     = "e."
 	asidePrefix  = "q."
 	metaKey      = "m.ledger"
+	marksKey     = "m.marks"
 )
 
 // RowID names a document. Company is as in the ERP's address, evidence and ext as in package flexi.

@@ -9,14 +9,20 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Meta says whose ledger this is. It pins the company and the system of our external ids at the first start.
+// Meta says whose ledger this is. The system of our external ids is pinned at the first start, the company when Flexi has
+// confirmed it, which is when Identity is set: until then its name is only what the settings said.
 type Meta struct {
 	Format   int             `json:"format"`
 	Ledger   string          `json:"ledger"`  // LedgerID
 	Company  string          `json:"company"` // as in the ERP's address
 	System   string          `json:"system"`  // of our external ids
 	Identity CompanyIdentity `json:"identity,omitzero"`
-	Token    string          `json:"token"` // as Row.Token; set by SetMeta
+
+	// Rows is the company's name as it is part of the rows' ids, "" = Company. The name in the settings may be corrected as
+	// long as Flexi has not confirmed it; rows that were made under the first one must stay findable.
+	Rows string `json:"rows,omitempty"`
+
+	Token string `json:"token"` // as Row.Token; set by SetMeta
 
 	Extra map[string]json.RawMessage `json:"-"` // as Row.Extra
 }
@@ -31,24 +37,43 @@ type CompanyIdentity struct {
 	RegistrationNumber string `json:"registration_number,omitempty"` // "" where our user may not read it
 }
 
+// RowsUnder is the company's name for RowID.
+func (m Meta) RowsUnder() string {
+	if m.Rows != "" {
+		return m.Rows
+	}
+	return m.Company
+}
+
+// Confirmed says whether Flexi has told who the company is.
+func (m Meta) Confirmed() bool { return m.Identity != CompanyIdentity{} }
+
 // Meta reads what is pinned and its revision; revision 0 = nothing yet.
 func (l *Ledger) Meta(ctx context.Context) (Meta, uint64, error) {
-	e, err := l.get(ctx, metaKey)
-	if errors.Is(err, jetstream.ErrKeyNotFound) {
-		return Meta{}, 0, nil
-	}
-	if err != nil {
+	raw, rev, err := l.value(ctx, metaKey)
+	if err != nil || rev == 0 {
 		return Meta{}, 0, err
 	}
 	var m Meta
-	m.Extra, err = decode(e.Value(), &m, metaFields)
-	if err != nil {
+	if m.Extra, err = decode(raw, &m, metaFields); err != nil {
 		return Meta{}, 0, fmt.Errorf("reading %s: %w", metaKey, err)
 	}
 	if m.Format > Format {
-		return m, e.Revision(), fmt.Errorf("%s has format %d: %w", metaKey, m.Format, ErrNewer)
+		return m, rev, fmt.Errorf("%s has format %d: %w", metaKey, m.Format, ErrNewer)
 	}
-	return m, e.Revision(), nil
+	return m, rev, nil
+}
+
+// value reads a key; revision 0 = there is none.
+func (l *Ledger) value(ctx context.Context, key string) ([]byte, uint64, error) {
+	e, err := l.get(ctx, key)
+	if errors.Is(err, jetstream.ErrKeyNotFound) {
+		return nil, 0, nil
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	return e.Value(), e.Revision(), nil
 }
 
 // SetMeta replaces what is pinned if it still has the revision; errors as Claim. Ledger is always this ledger's id.
@@ -62,6 +87,20 @@ func (l *Ledger) SetMeta(ctx context.Context, m Meta, revision uint64) error {
 		return fmt.Errorf("writing %s: %w", metaKey, err)
 	}
 	return nil
+}
+
+// Correct gives the ledger another company than the one in the first settings, which Flexi never confirmed. Rows that were
+// made meanwhile keep their ids.
+func (l *Ledger) Correct(ctx context.Context, company string) error {
+	m, rev, err := l.Meta(ctx)
+	if err != nil {
+		return err
+	}
+	if m.Confirmed() {
+		return fmt.Errorf("the ledger's company is %q, as Flexi has confirmed", m.Company)
+	}
+	m.Rows, m.Company = m.RowsUnder(), company
+	return l.SetMeta(ctx, m, rev)
 }
 
 // pin writes the first Meta. Losing the race is fine: the winner's company counts and the caller compares.

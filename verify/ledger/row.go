@@ -71,7 +71,11 @@ type Row struct {
 	Owner    string    `json:"owner,omitempty"` // the person it is assigned to
 
 	// The record as our last effective event left it.
-	FlexiID string   `json:"flexi_id,omitempty"`
+	FlexiID string `json:"flexi_id,omitempty"` // where to look; never a proof, see Marked
+	// Marked: the record was seen with our external id. From then on nothing without it is this document.
+	Marked bool `json:"marked,omitempty"`
+	// Era is that of the company which all this is about, see Marks.
+	Era     int      `json:"era,omitempty"`
 	Numbers []string `json:"numbers,omitempty"` // number keys this row owns, see Ledger.TakeNumber
 	Last    *Effect  `json:"last,omitempty"`    // nil: the key is unknown (never confirmed, or deleted)
 	Base    []int    `json:"base,omitempty"`    // ordinals of the events that made it so; -n = event n and all before it, folded
@@ -138,6 +142,8 @@ type Effect struct {
 	Number  string `json:"number,omitempty"`
 	Partner string `json:"partner,omitempty"` // of a payable: Flexi id of the partner
 	Year    string `json:"year,omitempty"`    // of a payable: the year of datVyst
+	// Picture is a digest of the event's fields as a person took them for done, whatever was sent.
+	Picture string `json:"picture,omitempty"`
 }
 
 // Version is a sender's version: an integer or an RFC 3339 time.
@@ -223,7 +229,8 @@ type Problem struct {
 	Text   string          `json:"text"`
 	Errors []flexi.Message `json:"errors,omitempty"`
 	Differ []Difference    `json:"differ,omitempty"`
-	Link   string          `json:"link,omitempty"` // another document, evidence/key
+	Link   string          `json:"link,omitempty"`  // another document, evidence/key
+	Cause  string          `json:"cause,omitempty"` // becomes the row's: flexi.Gone
 }
 
 // Difference is one field on which sent and found do not agree.

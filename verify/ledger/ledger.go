@@ -14,8 +14,8 @@ import (
 // Options says where a ledger lies and whose it is.
 type Options struct {
 	Prefix   string // of all NATS names; "" and "flexi" are the default one
-	Company  string // as in the ERP's address; pinned in Meta by the first Open that gives it
-	System   string // of our external ids; pinned like Company
+	Company  string // as in the ERP's address; noted in Meta by the first Open that gives it
+	System   string // of our external ids; noted like Company
 	Replicas int    // of a new bucket; 0 = 1
 	MaxBytes int64  // of a new bucket; 0 = no limit of its own
 	Create   bool   // the bucket may be made: only when the intake stream is new, or a person accepted an empty one
@@ -45,6 +45,7 @@ func (o *Options) defaults() {
 type Ledger struct {
 	*store
 	id    string
+	rows  string // see Meta.Rows
 	now   func() time.Time
 	token func() string
 }
@@ -80,6 +81,11 @@ func Open(ctx context.Context, js jetstream.JetStream, o Options) (*Ledger, erro
 	if err := l.pin(ctx, o.Company, o.System); err != nil {
 		return nil, fmt.Errorf("opening the ledger: %w", err)
 	}
+	meta, _, err := l.Meta(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("opening the ledger: %w", err)
+	}
+	l.rows = meta.RowsUnder()
 	return l, nil
 }
 
@@ -97,6 +103,9 @@ func bind(ctx context.Context, js jetstream.JetStream, bucket string, o Options)
 
 // LedgerID is the random name of this ledger; the intake stream's metadata carries it.
 func (l *Ledger) LedgerID() string { return l.id }
+
+// RowsUnder is the company's name for RowID in this ledger.
+func (l *Ledger) RowsUnder() string { return l.rows }
 
 // Bucket is the name of the key-value bucket, for messages.
 func (l *Ledger) Bucket() string { return l.bucket }

@@ -43,5 +43,9 @@ func Path(a verify.Address) string {
 
 // rowID is where the ledger keeps the document of a.
 func (s *Server) rowID(a verify.Address) ledger.ID {
-	return ledger.RowID(s.o.Company, a.Evidence, flexi.NewExternalID(s.o.System, a.Source, a.Key))
+	company := s.o.Company
+	if b := s.current.Load(); b != nil && b.Company != "" {
+		company = b.Company
+	}
+	return ledger.RowID(company, a.Evidence, flexi.NewExternalID(s.o.System, a.Source, a.Key))
 }

@@ -29,6 +29,7 @@ type pins interface {
 type identity struct {
 	erp  companies
 	pins pins
+	name string // of the company in the settings
 	hold func(text, remedy string)
 
 	asked atomic.Int64 // how often a new check was asked for
@@ -73,6 +74,9 @@ func (i *identity) ensure(ctx context.Context) error {
 	meta, rev, err := i.pins.Meta(ctx)
 	if err != nil {
 		return fmt.Errorf("reading the ledger's company: %w", err)
+	}
+	if meta.Company != i.name { // before it was confirmed, another daemon was started with another name
+		return &PinError{Variable: "FLEXID_FLEXI_COMPANY", Ledger: meta.Company, Settings: i.name}
 	}
 	pinned := meta.Identity
 	if pinned != (ledger.CompanyIdentity{}) && len(differences(pinned, now)) > 0 {

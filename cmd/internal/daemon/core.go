@@ -46,7 +46,7 @@ func (d *daemon) runCore(ctx context.Context, l *ledger.Ledger, state *ledger.St
 	d.standing.setEngine(c.engine)
 	d.standing.setQuota(c.quota)
 	d.standing.setClient(c.client)
-	d.http.Use(&api.Backend{Ledger: l, Decider: c.engine, Operator: c, Reporter: c.engine})
+	d.http.Use(&api.Backend{Ledger: l, Decider: c.engine, Operator: c, Reporter: c.engine, Company: l.RowsUnder()})
 	d.standing.setPhase("running")
 
 	var engine, others sync.WaitGroup
@@ -101,7 +101,7 @@ func errOr(err error, text string) error {
 
 func (d *daemon) newCore(l *ledger.Ledger, state *ledger.StateBucket) (*core, error) {
 	c := &core{d: d, ledger: l}
-	c.who = &identity{pins: l, hold: c.holdCompany}
+	c.who = &identity{pins: l, name: d.cfg.Flexi.Company, hold: c.holdCompany}
 	budget := flexi.NewBudget(d.cfg.Flexi.Pack)
 	o := flexi.Options{
 		Dial: d.o.Dial, Now: d.o.Now, Rand: d.o.Rand, Budget: budget, Observe: c.observe, Tripped: c.tripped, Log: d.log,
@@ -117,7 +117,7 @@ func (d *daemon) newCore(l *ledger.Ledger, state *ledger.StateBucket) (*core, er
 	c.who.erp = erp{Client: client, call: d.metrics.Call}
 	c.engine, err = verify.New(verify.Options{
 		ERP: erp{client, d.metrics.Call, c.who}, Ledger: l, State: state, Teller: stream.NewPublisher(d.js, d.streams),
-		Observer: observer{d.metrics, &d.standing}, Budget: budget, Settings: d.settings(), Now: d.o.Now, Rand: d.o.Rand, Log: d.log,
+		Observer: observer{d.metrics, &d.standing}, Budget: budget, Settings: d.settings(l.RowsUnder()), Accepted: c.who.replace, Now: d.o.Now, Rand: d.o.Rand, Log: d.log,
 	})
 	if err != nil {
 		return nil, err
@@ -142,11 +142,12 @@ func (c *core) logout() {
 	}
 }
 
-// settings copies the fields across, so that the engine need not know where settings come from.
-func (d *daemon) settings() verify.Settings {
+// settings copies the fields across, so that the engine need not know where settings come from. company is the name under
+// which the ledger keeps its rows.
+func (d *daemon) settings(company string) verify.Settings {
 	f, v := d.cfg.Flexi, d.cfg.Verify
 	return verify.Settings{
-		System: f.System, Company: f.Company, Zone: d.cfg.Location,
+		System: f.System, Company: company, Zone: d.cfg.Location,
 		Looks: v.Looks, SettleServerError: v.SettleServerError, SettleNoAnswer: v.SettleNoAnswer, SettleProxy: v.SettleProxy,
 		Sends: v.Sends, LookFirst: v.LookFirst, Overwrite: v.Overwrite,
 		Allow:    func(evidence string, op flexi.Op) bool { return f.Allow.Allowed(evidence, string(op)) },
@@ -176,14 +177,14 @@ func (w *watched) Handle(ctx context.Context, m batch.Message) error {
 	case ledgerGone(err):
 		w.core.gone(err)
 	case ctx.Err() == nil:
-		w.core.d.standing.setIntake(&api.Trouble{Part: api.PartIntake, Text: "events cannot be stored: " + err.Error(), Remedy: "they wait in the stream and are tried again"})
+		w.core.d.standing.setIntake(&api.Trouble{Text: "events cannot be stored: " + err.Error(), Remedy: "they wait in the stream and are tried again"})
 	}
 	return err
 }
 
 // gone stops everything that stands on the ledger: without it nobody knows what was sent.
 func (c *core) gone(err error) {
-	c.d.standing.setNoLedger(api.Trouble{Part: api.PartLedger, Text: goneText(err), Remedy: waysOut})
+	c.d.standing.setNoLedger(api.Trouble{Text: goneText(err), Remedy: waysOut})
 	c.consumer.Pause("the ledger is gone")
 	c.inbox.Pause("the ledger is gone")
 	c.engine.Hold("ledger", goneText(err), waysOut)
@@ -218,10 +219,14 @@ func (c *core) watchCompany(ctx context.Context) {
 	}
 	for ctx.Err() == nil {
 		err := c.who.ensure(ctx)
-		c.noteCheck(ctx, err)
 		pause := companyLater
 		if c.quota != nil {
 			pause = companyCounted
+		}
+		var pin *PinError
+		if errors.As(err, &pin) {
+			c.fail(err)
+			return
 		}
 		if err != nil {
 			pause = companySoon
@@ -251,17 +256,6 @@ func (c *core) watchCompany(ctx context.Context) {
 			return
 		}
 		c.who.again()
-	}
-}
-
-// noteCheck keeps how the check went for the status, except one that the end of the process broke off.
-func (c *core) noteCheck(ctx context.Context, err error) {
-	check := api.Check{Time: c.d.now().UTC()}
-	if err != nil {
-		check.Text = err.Error()
-	}
-	if ctx.Err() == nil {
-		c.d.standing.setChecked(check)
 	}
 }
 
@@ -350,10 +344,11 @@ func (c *core) ResumeWrites(ctx context.Context, evidence, by, why string) error
 	return c.engine.ResumeWrites(ctx, evidence, by, why)
 }
 
-// AcceptCompany notes who the company is now before the engine goes on with it: the other way round, a crash in between
-// would leave writes open for a company that the next start refuses.
+// AcceptCompany asks who the company is before anything changes. The engine then forgets or doubts what it knows, has the
+// company noted (see replace), and lets writes go on, in this order: a crash in between leaves them stopped, or nothing
+// known that is not so.
 func (c *core) AcceptCompany(ctx context.Context, how, by, why string) error {
-	if err := c.who.replace(ctx); err != nil {
+	if _, err := c.who.shown(ctx); err != nil {
 		return err
 	}
 	if err := c.engine.AcceptCompany(ctx, how, by, why); err != nil {

@@ -42,7 +42,7 @@ func (f *fakeCompany) SetMeta(_ context.Context, m ledger.Meta, _ uint64) error 
 }
 
 func (f *fakeCompany) identity() *identity {
-	return &identity{erp: f, pins: f, hold: func(text, remedy string) { f.holds, f.remedy = append(f.holds, text), remedy }}
+	return &identity{erp: f, name: "firma", pins: f, hold: func(text, remedy string) { f.holds, f.remedy = append(f.holds, text), remedy }}
 }
 
 func TestCompanyIdentity(t *testing.T) {
@@ -104,7 +104,7 @@ func TestCompanyIdentity(t *testing.T) {
 // What is not told today is kept from yesterday: else a right that was taken away would take the pin with it.
 func TestPinOutlivesALostRight(t *testing.T) {
 	pinned := ledger.CompanyIdentity{ID: "7", DBName: "firma", Name: "Firma", CreatedAt: "2020-01-02", RegistrationNumber: "12345679"}
-	f := &fakeCompany{shown: flexi.Company{ID: "7", DBName: "firma", Name: "Firma a.s."}, meta: ledger.Meta{Identity: pinned}}
+	f := &fakeCompany{shown: flexi.Company{ID: "7", DBName: "firma", Name: "Firma a.s."}, meta: ledger.Meta{Company: "firma", Identity: pinned}}
 	f.shown.CreatedAt = pinned.CreatedAt
 	i := f.identity()
 	if err := i.ensure(t.Context()); err != nil || f.meta.Identity.RegistrationNumber != "12345679" || f.meta.Identity.Name != "Firma a.s." {

@@ -139,8 +139,16 @@ func (d *daemon) checkPin(ctx context.Context, l *ledger.Ledger) error {
 	if err != nil {
 		return err
 	}
+	if meta.Company != d.cfg.Flexi.Company && !meta.Confirmed() {
+		// A slip of the pen at the first start must not bind the ledger: Flexi never said that there is such a company.
+		if err := l.Correct(ctx, d.cfg.Flexi.Company); err != nil {
+			return err
+		}
+		d.log.Info().Str("was", meta.Company).Str("is", d.cfg.Flexi.Company).Msg("the ledger's company is corrected: Flexi had not confirmed the first one")
+		meta.Company = d.cfg.Flexi.Company
+	}
 	if meta.Company != d.cfg.Flexi.Company {
-		return &PinError{Variable: "FLEXID_FLEXI_COMPANY", Ledger: meta.Company, Settings: d.cfg.Flexi.Company}
+		return d.anotherCompany(meta)
 	}
 	if meta.System != d.cfg.Flexi.System {
 		return &PinError{Variable: "FLEXID_FLEXI_SYSTEM", Ledger: meta.System, Settings: d.cfg.Flexi.System}
@@ -148,9 +156,13 @@ func (d *daemon) checkPin(ctx context.Context, l *ledger.Ledger) error {
 	return nil
 }
 
+func (d *daemon) anotherCompany(meta ledger.Meta) *PinError {
+	return &PinError{Variable: "FLEXID_FLEXI_COMPANY", Ledger: meta.Company, Settings: d.cfg.Flexi.Company}
+}
+
 // waitForLedger stays up, not ready, until the ledger is back or a person accepts an empty one.
 func (d *daemon) waitForLedger(ctx context.Context, missing *missingLedger) (*ledger.Ledger, *ledger.StateBucket, error) {
-	d.standing.setNoLedger(api.Trouble{Part: api.PartLedger, Text: missing.text, Remedy: waysOut})
+	d.standing.setNoLedger(api.Trouble{Text: missing.text, Remedy: waysOut})
 	d.standing.setPhase("the ledger is missing")
 	d.log.Error().Str("remedy", waysOut).Msg(missing.text)
 	d.waiting(true)

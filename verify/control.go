@@ -95,7 +95,6 @@ func (l *looker) knows(evidence, sent string) {
 }
 
 // gone says that we deleted a record, so that none at all is no surprise.
-
 func (l *looker) gone(evidence string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -103,12 +102,14 @@ func (l *looker) gone(evidence string) {
 	delete(l.bare, evidence)
 }
 
-// doubtful: an evidence that had records shows none.
+// doubtful: an evidence that had records shows none. That ends: a person may have deleted the last one, and a create in doubt
+// must not wait for ever for a record that never comes back. Were it our rights that are lost, the fence would refuse the
+// second record all the same.
 func (l *looker) doubtful(evidence string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	_, bare := l.bare[evidence]
-	return bare
+	since, bare := l.bare[evidence]
+	return bare && l.now().Sub(since) < 2*l.distrust
 }
 
 func (l *looker) forget(evidence string) {

@@ -143,6 +143,7 @@ func (e *Engine) append(ctx context.Context, receipt Receipt, row ledger.Row, ev
 // appended sets what a row says when an event was added to it. An idle row turns to the new event; a busy one goes on.
 func (e *Engine) appended(r *ledger.Row, ev *ledger.Event) {
 	now := e.o.Now()
+	setBack(r, e.o.Settings, now)
 	r.Updated = now
 	if r.Head == 0 && r.Last == nil {
 		r.Era = max(r.Era, e.marks.era()) // nothing took effect in an earlier company

@@ -28,6 +28,7 @@ const mostSteps = 64
 // person's resend; the row alone says where it stands. It returns when the document wants attention again.
 func (e *Engine) advance(ctx, work context.Context, id ledger.ID, seen sight) time.Time {
 	var row *ledger.Row
+	moved := false
 	for range mostSteps {
 		if ctx.Err() != nil {
 			return e.o.Now()
@@ -41,9 +42,17 @@ func (e *Engine) advance(ctx, work context.Context, id ledger.ID, seen sight) ti
 				return e.stumble(ctx, "reading a row", id, err)
 			}
 			row = &got
+			moved = e.present(row)
 			e.forgetOld(row)
 		}
-		t, err := e.step(ctx, work, row, seen)
+		var t turn
+		var err error
+		if moved && row.State != ledger.Sending {
+			t, err = again(), e.save(ctx, row)
+		} else {
+			t, err = e.step(ctx, work, row, seen)
+		}
+		moved = false
 		var conflict *ledger.ConflictError
 		switch {
 		case errors.As(err, &conflict):
@@ -172,6 +181,7 @@ func (e *Engine) keepStory(ctx context.Context, row *ledger.Row, w *ledger.Work)
 // save stores one row under compare-and-set and tells index and metrics.
 func (e *Engine) save(ctx context.Context, row *ledger.Row) error {
 	row.Updated = e.o.Now()
+	e.express(row)
 	if err := e.o.Ledger.Settle(ctx, []*ledger.Row{row})[0]; err != nil {
 		return fmt.Errorf("storing %s/%s: %w", row.Evidence, row.Key, err)
 	}
@@ -220,11 +230,11 @@ func (e *Engine) settled(row *ledger.Row) time.Time {
 	if row.Quiet.IsZero() || w == nil || w.Opens == 0 {
 		return row.Quiet
 	}
-	ended, ok := e.index.openedAt(row)
+	over, ok := e.index.closesAt(row)
 	if !ok {
 		return row.Quiet
 	}
-	return later(row.Quiet, ended.Add(w.Settle.Sub(w.Ended)))
+	return later(row.Quiet, over)
 }
 
 func (e *Engine) settleTime(s flexi.Speaker) time.Duration {

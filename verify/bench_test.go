@@ -8,9 +8,11 @@ import (
 	"os"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+	"unsafe"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -39,6 +41,7 @@ type bench struct {
 	seen   counts
 	seq    uint64
 	ahead  time.Duration // how far the clock of the next engine is ahead
+	jumped atomic.Int64  // how many seconds the clock of all engines was set forward
 	log    zerolog.Logger
 	quota  flexi.Quota
 
@@ -132,7 +135,7 @@ func newBench(t *testing.T, dir string, fo flexitest.Options) *bench {
 	must(t, err)
 	js, err := jetstream.New(b.nc)
 	must(t, err)
-	o := ledger.Options{Company: "firma", System: "FLEXID", Create: true, Log: b.log}
+	o := ledger.Options{Company: "firma", System: "FLEXID", Create: true, Log: b.log, Now: b.clock}
 	b.ledger, err = ledger.Open(t.Context(), js, o)
 	must(t, err)
 	b.state, err = ledger.OpenState(t.Context(), js, o)
@@ -160,7 +163,7 @@ func (b *bench) engine(set verify.Settings, wrap func(verify.Ledger) verify.Ledg
 	set.Run = fmt.Sprint("run", b.runs)
 	erp, err := flexi.New(flexi.Options{
 		URL: b.fake.URL(), Company: "firma", User: "flexid", Password: "secret", Dial: b.fake.Dial,
-		WriteTimeout: 200 * time.Second, Quota: b.quota, Log: b.log,
+		WriteTimeout: 200 * time.Second, Quota: b.quota, Log: b.log, Now: b.clock,
 	})
 	must(b.t, err)
 	var led verify.Ledger = b.ledger
@@ -174,7 +177,7 @@ func (b *bench) engine(set verify.Settings, wrap func(verify.Ledger) verify.Ledg
 	eng, err := verify.New(verify.Options{
 		ERP: erp, Ledger: led, State: store, Teller: b.told, Observer: &b.seen, Settings: set, Log: b.log,
 		Rand: func() float64 { return 0.5 },
-		Now:  func() time.Time { return time.Now().Add(ahead) },
+		Now:  func() time.Time { return b.clock().Add(ahead) },
 	})
 	must(b.t, err)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -182,6 +185,23 @@ func (b *bench) engine(set verify.Settings, wrap func(verify.Ledger) verify.Ledg
 	go func() { ended <- eng.Run(ctx) }()
 	return eng, func() error { cancel(); return <-ended }
 }
+
+// clock is the clock of a machine whose wall clock was set: the monotonic reading goes on as if nothing had happened.
+func (b *bench) clock() time.Time {
+	const from1885 = 2_682_288_000 // seconds from 1885, where times with a monotonic reading begin, to 1970
+	now := time.Now()
+	t := time.Now()
+	raw := (*struct {
+		wall uint64 // 1 bit: a monotonic reading follows; 33 bits: seconds since 1885; 30 bits: nanoseconds
+		ext  int64  // the monotonic reading
+	})(unsafe.Pointer(&t))
+	raw.wall = 1<<63 | uint64(now.Unix()+b.jumped.Load()+from1885)<<30 | uint64(now.Nanosecond())
+	raw.ext = now.UnixNano()
+	return t
+}
+
+// set moves the wall clock of all engines.
+func (b *bench) setClock(by time.Duration) { b.jumped.Store(int64(by / time.Second)) }
 
 // halt stops the engine as a SIGTERM would.
 func (b *bench) halt() {

@@ -36,6 +36,7 @@ func (e *Engine) Decide(ctx context.Context, a Address, d Decision) (ledger.Row,
 		due = e.due(&row)
 		return row, &DecisionError{Changed: true, Text: fmt.Sprintf("it changed since it was listed and is %s now: look at it and decide again", stateText(&row))}
 	}
+	e.present(&row)
 	if err := e.decide(ctx, &row, d); err != nil {
 		// due stays: the row in hand may already show what was not stored, only the schedule's own read can tell.
 		var conflict *ledger.ConflictError
@@ -77,7 +78,7 @@ func (e *Engine) decide(ctx context.Context, row *ledger.Row, d Decision) error 
 	if quiet := e.settled(row); acts && e.o.Now().Before(quiet) {
 		// A person may have seen what a request that still runs is about to change.
 		return &DecisionError{Retry: true, Text: fmt.Sprintf(
-			"the last attempt may still take effect until %s: decide then", quiet.UTC().Format(time.RFC3339))}
+			"the last attempt may still take effect until %s: decide then", e.wall(quiet).UTC().Format(time.RFC3339))}
 	}
 	result := ""
 	var err error

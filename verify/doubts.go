@@ -8,9 +8,13 @@ import (
 
 // opening is when an attempt in doubt was seen to end, on our own monotonic clock.
 type opening struct {
-	n     int
-	ended int64 // as the row says, by some replica's wall clock
-	at    time.Time
+	event, attempt, opens int
+	at                    time.Time
+	length                time.Duration // of its settle time
+}
+
+func (o opening) of(w *ledger.Work) bool {
+	return o.event == w.N && o.attempt == w.Attempt && o.opens == w.Opens
 }
 
 // watchOpening takes note of an attempt in doubt that ended just now. One from before our start is judged by its row alone.
@@ -20,17 +24,17 @@ func (x *index) watchOpening(row *ledger.Row, now time.Time) {
 		delete(x.openings, row.ID)
 		return
 	}
-	if o, ok := x.openings[row.ID]; x.witnessed && (!ok || o.n != w.N || o.ended != w.Ended.UnixNano()) {
-		x.openings[row.ID] = opening{w.N, w.Ended.UnixNano(), now}
+	if o, ok := x.openings[row.ID]; x.witnessed && (!ok || !o.of(w)) {
+		x.openings[row.ID] = opening{w.N, w.Attempt, w.Opens, now, w.Settle.Sub(w.Ended)}
 	}
 }
 
-// openedAt is when the row's attempt in doubt ended before our eyes.
-func (x *index) openedAt(row *ledger.Row) (time.Time, bool) {
+// closesAt is when the settle time is over of an attempt in doubt that ended before our eyes.
+func (x *index) closesAt(row *ledger.Row) (time.Time, bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	o, ok := x.openings[row.ID]
-	return o.at, ok && o.n == row.Work.N && o.ended == row.Work.Ended.UnixNano()
+	return o.at.Add(o.length), ok && o.of(row.Work)
 }
 
 // maybes counts maybes and documents parked as unknown by reason, and the oldest of them.

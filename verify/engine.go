@@ -142,7 +142,11 @@ func (e *Engine) follow(changes <-chan ledger.Change) {
 			if !live { // later the control pages tell
 				e.remember(&c.Row)
 			}
+			moved := e.present(&c.Row)
 			due := e.due(&c.Row)
+			if moved && !due.IsZero() && c.Row.State != ledger.Sending {
+				due = e.o.Now() // to be stored as it counts now
+			}
 			if live && !due.IsZero() && c.Row.State != ledger.Sending {
 				// Another replica wrote this and is at it: come after it, or both would look and only one could claim.
 				due = later(due, e.o.Now().Add(afterOthers))
@@ -179,6 +183,7 @@ func (e *Engine) noted(row *ledger.Row) { e.tellIndex(row, true) }
 func (e *Engine) arrived(row *ledger.Row) { e.tellIndex(row, false) }
 
 func (e *Engine) tellIndex(row *ledger.Row, worker bool) {
+	e.index.steady(row, walls(row), e.o.Settings.Fresh, e.o.Now())
 	e.index.put(row, e.due(row), e.o.Now(), worker)
 	// By what the writer read, not by the index: the watch may have shown it this write already.
 	if row.State != row.Was && e.o.Observer != nil {

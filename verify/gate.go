@@ -202,6 +202,7 @@ func (g *gate) askedToWait(shut *flexi.ShutError) func() {
 }
 
 func (g *gate) closeUntil(until time.Time, byRead bool, st GateStatus) func() {
+	until = g.now().Add(until.Sub(g.now())) // the end of a day is of the wall clock, which may be set
 	if d := g.doors[""]; d != nil && d.Reason == st.Reason {
 		d.NextTry = later(d.NextTry, until)
 		return nil

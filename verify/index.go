@@ -62,6 +62,7 @@ type index struct {
 
 	witnessed bool                  // the first scan is over: what changes from now on, changes before our eyes
 	openings  map[ledger.ID]opening // attempts in doubt that ended before our eyes
+	sights    map[ledger.ID]sights  // instants of rows on our monotonic clock
 
 	doubts map[ledger.ID]doubt
 	owners map[uint64]ledger.ID // by evidence and Flexi id; a hint, the row tells
@@ -81,7 +82,7 @@ type doors interface {
 
 func newIndex(d doors) *index {
 	x := &index{
-		items: map[ledger.ID]*item{}, known: map[ledger.ID]word{}, openings: map[ledger.ID]opening{}, doubts: map[ledger.ID]doubt{},
+		items: map[ledger.ID]*item{}, known: map[ledger.ID]word{}, openings: map[ledger.ID]opening{}, sights: map[ledger.ID]sights{}, doubts: map[ledger.ID]doubt{},
 		behind: map[string]map[ledger.ID]*item{}, doors: d, standings: map[Standing]*standing{},
 		owners: map[uint64]ledger.ID{}, seed: maphash.MakeSeed(),
 	}
@@ -375,6 +376,10 @@ func (x *index) resync() {
 	for _, it := range x.items {
 		it.revision = 0
 	}
+	for id, s := range x.sights {
+		s.revision = 0
+		x.sights[id] = s
+	}
 }
 
 // ownerOf is the document that was last seen to have the record with a Flexi id, "" if none.
@@ -407,6 +412,7 @@ func (x *index) forget(id ledger.ID) {
 	delete(x.known, id)
 	delete(x.doubts, id)
 	delete(x.openings, id)
+	delete(x.sights, id)
 }
 
 // witness says that the first scan is over.

@@ -99,7 +99,7 @@ func (e *Engine) ship(ctx, work context.Context, place *pass, group []*parcel) {
 	// 3. The connection. Without one nothing can have been sent.
 	conn, err := e.o.ERP.Dial(ctx)
 	if err != nil {
-		if until, ours := asked(err); ours {
+		if until, ours := asked(err, e.o.Now()); ours {
 			e.gate.read(evidence, err)
 			hand(group, shipped{tn: at(later(until, e.o.Now()))})
 			return
@@ -161,14 +161,14 @@ func (e *Engine) ship(ctx, work context.Context, place *pass, group []*parcel) {
 
 // asked is until when nothing is to be asked of the ERP, because it said so (429) or because our own budget of requests is
 // used up. Such an error tells nothing about how the ERP is.
-func asked(err error) (until time.Time, ok bool) {
+func asked(err error, now time.Time) (until time.Time, ok bool) {
 	var shut *flexi.ShutError
 	var quota *flexi.QuotaError
 	switch {
 	case errors.As(err, &shut):
-		return shut.Until, true
+		return now.Add(shut.Until.Sub(now)), true
 	case errors.As(err, &quota):
-		return quota.Until, true
+		return now.Add(quota.Until.Sub(now)), true
 	}
 	return time.Time{}, false
 }
@@ -320,6 +320,7 @@ func (e *Engine) claimed(row *ledger.Row, op flexi.Op) {
 	w.Write = op
 	w.Story.Attempts = append(w.Story.Attempts, ledger.Attempt{N: w.Attempt, Op: op, Claimed: now})
 	row.State, row.Reason, row.Due, row.Updated = ledger.Sending, "", time.Time{}, now
+	e.express(row)
 	row.Lease = &ledger.Lease{Instance: e.o.Settings.Instance, Run: e.o.Settings.Run, Epoch: epoch, For: e.o.Settings.Lease}
 }
 

@@ -172,7 +172,9 @@ func (e *Engine) oweLook(ctx context.Context, id ledger.ID) error {
 		if row.Era < e.marks.era() || row.Last == nil && (row.Work == nil || !row.Work.Final) {
 			return nil // of another company, or its event in hand looks for itself
 		}
+		e.present(&row)
 		row.ReadBack, row.LookOnce, row.Updated = e.o.Now(), true, e.o.Now()
+		e.express(&row)
 		err = e.o.Ledger.Settle(ctx, []*ledger.Row{&row})[0]
 		var conflict *ledger.ConflictError
 		switch {

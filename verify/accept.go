@@ -38,7 +38,7 @@ func (e *Engine) Accept(ctx context.Context, in Event) (Receipt, error) {
 
 // take appends an event to the document it names, whose row it gives.
 func (e *Engine) take(ctx context.Context, in Event) (Receipt, ledger.Row, error) {
-	ev := e.record(in)
+	ev := eventOf(in)
 	if in.Key == "" {
 		// It cannot be looked up under any name, so it gets one of its own and stays visible.
 		sum := sha256.Sum256([]byte(in.EventID))
@@ -52,7 +52,7 @@ func (e *Engine) take(ctx context.Context, in Event) (Receipt, ledger.Row, error
 	receipt := Receipt{Evidence: in.Evidence, Source: in.Source, Key: in.Key}
 
 	if in.Given {
-		claim, err := e.o.Ledger.TakeEventID(ctx, in.EventID, string(ev.Op)+":"+ev.Digest, row.ID, ev.Stream)
+		claim, err := e.o.Ledger.TakeEventID(ctx, in.EventID, fingerprint(&ev), row.ID, ev.Stream)
 		if err != nil {
 			return receipt, row, fmt.Errorf("recording event id %q: %w", in.EventID, e.storeError(err))
 		}
@@ -90,6 +90,28 @@ func (e *Engine) ofThisCompany(ctx context.Context, id ledger.ID) (bool, error) 
 		return false, fmt.Errorf("reading the document of an event id: %w", e.storeError(err))
 	}
 	return row.Era >= e.marks.era(), nil
+}
+
+// fingerprint is what an event id stands for: the same id with another one is another event.
+func fingerprint(ev *ledger.Event) string { return string(ev.Op) + ":" + ev.Digest }
+
+// Knows says whether the id of an event was taken before, and whether with the same document; nothing is stored. An id of which
+// the event could not be stored is as good as new: it had no effect.
+func (e *Engine) Knows(ctx context.Context, in Event) (known, same bool, err error) {
+	if !in.Given {
+		return false, false, nil
+	}
+	ev := eventOf(in)
+	id := ledger.RowID(e.o.Settings.Company, in.Evidence, flexi.NewExternalID(e.o.Settings.System, in.Source, in.Key))
+	claim, known, err := e.o.Ledger.FirstOf(ctx, in.EventID, fingerprint(&ev), id)
+	if err != nil || !known {
+		return false, false, err
+	}
+	if known, err = e.ofThisCompany(ctx, claim.Row); err != nil || !known {
+		return false, false, err
+	}
+	aside, err := e.o.Ledger.AsideEvent(ctx, in.EventID)
+	return err == nil && len(aside) == 0, claim.Same, err
 }
 
 // mostKey bounds what a sender may call a document, in bytes: the row keeps the key as it was given.
@@ -155,8 +177,8 @@ func (e *Engine) appended(r *ledger.Row, ev *ledger.Event) {
 	}
 }
 
-// record turns an event into what the ledger keeps.
-func (e *Engine) record(in Event) ledger.Event {
+// eventOf turns an event into what the ledger keeps.
+func eventOf(in Event) ledger.Event {
 	ev := ledger.Event{
 		EventID: in.EventID, Given: in.Given, Op: in.Op, Received: in.Received.UTC(), Subject: in.Subject, Derived: in.Derived,
 		Stream: ledger.StreamRef{Stream: in.Stream, Seq: in.Seq, Time: in.StreamTime.UTC()},

@@ -24,7 +24,7 @@ func (e *Engine) setAside(ctx context.Context, in Event, meant ledger.Row, cause
 	}
 	sum := sha256.Sum256(bytes)
 	about := ledger.Aside{Key: meant.Key, Length: len(bytes), Digest: hex.EncodeToString(sum[:]), Readable: in.Problem == ""}
-	whole := e.record(in)
+	whole := eventOf(in)
 	row := e.asideRow(in, meant)
 	if err := e.o.Ledger.NoteAside(ctx, meant.ID, in.EventID, row.ID); err != nil {
 		if !ledger.Never(err) {

@@ -44,6 +44,7 @@ type Events interface {
 	Event(ctx context.Context, id ledger.ID, n int) (ledger.Event, error)
 	PutEvent(ctx context.Context, id ledger.ID, ev ledger.Event) error
 	TakeEventID(ctx context.Context, eventID, digest string, row ledger.ID, ref ledger.StreamRef) (ledger.EventClaim, error)
+	FirstOf(ctx context.Context, eventID, digest string, row ledger.ID) (claim ledger.EventClaim, known bool, err error)
 }
 
 // Asides remembers where events lie that could not be stored under the document they name.

@@ -219,7 +219,7 @@ func (e *Engine) changeStops(ctx context.Context, add []GateStatus, ends func(Ga
 // putStops stores what holds here, with some more and without some that end. One of another replica that has not come to us
 // yet stays.
 func (e *Engine) putStops(ctx context.Context, add []GateStatus, ends func(GateStatus) bool) error {
-	stored, err := e.storedStops(ctx)
+	stored, _, err := e.storedStops(ctx)
 	if err != nil {
 		return err
 	}
@@ -249,7 +249,7 @@ func (e *Engine) storeStops(ctx context.Context, released ...GateStatus) error {
 		return nil
 	}
 	ended := func(st GateStatus) bool { return slices.ContainsFunc(released, st.same) }
-	stored, err := e.storedStops(ctx)
+	stored, _, err := e.storedStops(ctx)
 	if err != nil {
 		return err
 	}
@@ -266,11 +266,18 @@ func (e *Engine) loadStops(ctx context.Context) error {
 	if e.o.State == nil {
 		return nil
 	}
-	stored, err := e.storedStops(ctx)
+	stored, kept, err := e.storedStops(ctx)
 	if err != nil {
 		return err
 	}
 	have, _, _ := e.gate.status()
+	if !kept {
+		// Nobody ever stored any, or the bucket was made again: that ends no stop.
+		if slices.ContainsFunc(have, func(st GateStatus) bool { return st.NeedsYou && !volatile(st.Reason) }) {
+			return e.storeStops(ctx)
+		}
+		return nil
+	}
 	for _, st := range stored {
 		e.gate.hold(st)
 	}
@@ -284,16 +291,16 @@ func (e *Engine) loadStops(ctx context.Context) error {
 	return nil
 }
 
-func (e *Engine) storedStops(ctx context.Context) ([]GateStatus, error) {
+// storedStops gives the stops that are stored; kept is false where no list of them is, not even an empty one.
+func (e *Engine) storedStops(ctx context.Context) (stored []GateStatus, kept bool, err error) {
 	b, _, err := e.o.State.Get(ctx, stopsKey)
 	if err != nil || len(b) == 0 {
-		return nil, err
+		return nil, false, err
 	}
-	var stored []GateStatus
 	if err := json.Unmarshal(b, &stored); err != nil {
-		return nil, fmt.Errorf("the stored stops cannot be read: %w", err)
+		return nil, false, fmt.Errorf("the stored stops cannot be read: %w", err)
 	}
-	return stored, nil
+	return stored, true, nil
 }
 
 // same: the same reason for the same evidence.

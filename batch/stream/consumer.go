@@ -87,7 +87,7 @@ func (c *Consumer) Resume() {
 }
 
 // Run consumes until ctx ends, then finishes the message in hand within the drain time. It returns nil on a clean stop and
-// an error when the message in hand was left to a redelivery, or at once on a *ContradictionError.
+// an error when the message in hand was left to a redelivery, or at once on a *ContradictionError or *LostError.
 func (c *Consumer) Run(ctx context.Context) error {
 	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
@@ -102,8 +102,9 @@ func (c *Consumer) Run(ctx context.Context) error {
 			}
 		})
 		var contradiction *ContradictionError
+		var lost *LostError
 		switch {
-		case errors.As(err, &contradiction), errors.Is(err, errLeft):
+		case errors.As(err, &contradiction), errors.As(err, &lost), errors.Is(err, errLeft):
 			return err
 		case err != nil && ctx.Err() == nil:
 			if err.Error() != said {

@@ -2,7 +2,7 @@
 //
 //	stream        subjects                                        keeps
 //	FLEXID_PUSH   <prefix>.push.>                                 a work queue: what intake has not taken yet; full = refused
-//	FLEXID_INBOX  <prefix>.in.*.*                                 raw deliveries, 40 days; full = refused
+//	FLEXID_INBOX  <prefix>.in.*.*                                 raw deliveries; at half full those that were taken go; full = refused
 //	FLEXID_OUT    <prefix>.done.>, .change.>, .alert.>            what we tell, 30 days; full = the oldest go
 //
 // A prefix other than "flexi" marks the names, FLEXID_PUSH_<prefix>: one prefix is one company.

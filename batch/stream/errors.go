@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -20,6 +21,29 @@ type ContradictionError struct {
 func (e *ContradictionError) Error() string {
 	return fmt.Sprintf("%s exists and does not fit: %s; change it, remove it, or set FLEXID_NATS_PREFIX to another word",
 		e.Name, strings.Join(e.Fields, "; "))
+}
+
+// LostError is a stream that is gone, or another one than before: what came in and was not taken is lost with it. Only a
+// person knows whether it can be brought back, so it is not made anew.
+type LostError struct {
+	Stream string
+	Made   time.Time // when the one of before was made
+	Other  time.Time // when the one that is there was made; zero = none is there
+	Ledger string    // that the other one names
+}
+
+// exactly shows a time so that two which are near each other differ.
+const exactly = "2006-01-02T15:04:05.000Z07:00"
+
+func (e *LostError) Error() string {
+	switch {
+	case e.Other.IsZero():
+		return fmt.Sprintf("stream %s is gone, and with it what came in and was not taken yet", e.Stream)
+	case e.Ledger != "":
+		return fmt.Sprintf("stream %s is another one than before: it belongs to ledger %s", e.Stream, e.Ledger)
+	}
+	return fmt.Sprintf("stream %s is another one than before: it was made on %s, the one of before on %s; what came into that and was not taken is lost",
+		e.Stream, e.Other.Format(exactly), e.Made.Format(exactly))
 }
 
 // UnavailableError is a request to JetStream that got no answer. It may have been carried out. Trying again may help.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/base32"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -42,7 +43,7 @@ func (o Options) InboxSubject(source, id string) string {
 // *UnavailableError and all others (may have been stored; storing again finds out).
 //
 // The server compares, not its duplicate window: that one forgets after its time and drops a changed body in silence. This
-// holds for as long as the stream keeps the first delivery.
+// holds for as long as the stream keeps the first delivery; of one that was let go (see Trim) the ledger knows the id.
 func (i *Inbox) Store(ctx context.Context, source, id string, header map[string][]string, body []byte) (fresh, same bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -63,6 +64,25 @@ func (i *Inbox) Store(ctx context.Context, source, id string, header map[string]
 		return false, false, &TooLargeError{Subject: m.Subject, Bytes: len(body), Most: i.js.Conn().MaxPayload(), Err: err}
 	}
 	return false, false, fmt.Errorf("storing a delivery of %s: %w", source, explain(i.js.Conn(), m.Subject, err))
+}
+
+// Has says whether the inbox still holds the delivery with an id.
+func (i *Inbox) Has(ctx context.Context, source, id string) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	name := i.o.Names().Inbox
+	s, err := i.js.Stream(ctx, name)
+	if err != nil {
+		return false, fmt.Errorf("looking at stream %s: %w", name, explain(i.js.Conn(), "$JS.API.STREAM.INFO."+name, err))
+	}
+	_, err = s.GetLastMsgForSubject(ctx, i.o.InboxSubject(source, id))
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("looking for a delivery: %w", explain(i.js.Conn(), "$JS.API.STREAM.MSG.GET."+name, err))
+	}
+	return true, nil
 }
 
 // holds compares a delivery with the one that lies under its subject.

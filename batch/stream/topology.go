@@ -23,7 +23,6 @@ const (
 	headerRoom   = 64 << 10
 	dupWindow    = 100 * time.Millisecond // the server's least
 	defaultBytes = 1 << 30
-	inboxAge     = 40 * 24 * time.Hour
 	outAge       = 30 * 24 * time.Hour
 	callTimeout  = 5 * time.Second // one request to JetStream
 )
@@ -34,7 +33,10 @@ type Options struct {
 	Replicas int    // 0 = 1 for new streams, as they are for others
 	MaxBytes int64  // of each stream, reserved at the server; 0 = 1 GiB for new streams, as they are for others
 	LedgerID string // written into the intake stream; "" = leave it
-	Log      zerolog.Logger
+	// Known is when the streams that hold what comes in were made, by name. Not nil: they are those of before, and one that is
+	// missing or another one is a *LostError, never made anew.
+	Known map[string]time.Time
+	Log   zerolog.Logger
 }
 
 // Topology is what Ensure found or made.
@@ -73,14 +75,59 @@ func PushLedger(ctx context.Context, js jetstream.JetStream, o Options) (ledgerI
 	return config.Metadata[LedgerKey], true, nil
 }
 
+// Made tells when the streams that hold what comes in were made, by name; one that does not exist is missing. A stream that
+// is restored from a backup keeps its time, one that is made anew has another.
+func Made(ctx context.Context, js jetstream.JetStream, o Options) (map[string]time.Time, error) {
+	t := o.Names()
+	made := map[string]time.Time{}
+	for _, name := range []string{t.Push, t.Inbox} {
+		info, err := streamInfo(ctx, js, name)
+		if err != nil {
+			return nil, err
+		}
+		if info != nil {
+			made[name] = info.Created.UTC()
+		}
+	}
+	return made, nil
+}
+
+// lost says whether a stream is gone or another one than before; nil where nothing is known of it.
+func (o Options) lost(want jetstream.StreamConfig, have *jetstream.StreamInfo) error {
+	before, ok := o.Known[want.Name]
+	if !ok {
+		return nil
+	}
+	is := &LostError{Stream: want.Name, Made: before}
+	switch {
+	case have == nil:
+		return is
+	case have.Created.Sub(before).Abs() > time.Millisecond:
+		is.Other = have.Created.UTC()
+		return is
+	}
+	if id := have.Config.Metadata[LedgerKey]; want.Name == o.Names().Push && id != "" && id != o.LedgerID {
+		is.Other, is.Ledger = have.Created.UTC(), id
+		return is
+	}
+	return nil
+}
+
 // Ensure makes the streams that are missing, updates harmless differences and refuses what contradicts. Errors:
-// *ContradictionError (final), *UnavailableError (try again), *FullError (no room for the streams).
+// *LostError (a person decides), *ContradictionError (final), *UnavailableError (try again), *FullError (no room for the streams).
 func Ensure(ctx context.Context, js jetstream.JetStream, o Options) (Topology, error) {
 	t := o.Names()
 	for _, want := range o.configs() {
-		have, err := lookStream(ctx, js, want.Name)
+		info, err := streamInfo(ctx, js, want.Name)
 		if err != nil {
 			return t, err
+		}
+		if err := o.lost(want, info); err != nil {
+			return t, err
+		}
+		var have *jetstream.StreamConfig
+		if info != nil {
+			have = &info.Config
 		}
 		if want.Name == t.Push {
 			t.PushNew = have == nil
@@ -145,7 +192,7 @@ func (o Options) configs() []jetstream.StreamConfig {
 	push.Name, push.Subjects, push.Description = t.Push, []string{p + ".push.>"}, "flexid: events to be put into Flexi"
 	push.Retention, push.Discard, push.MaxMsgSize, push.Metadata = jetstream.WorkQueuePolicy, jetstream.DiscardNew, MaxEvent+headerRoom, metadata
 	inbox.Name, inbox.Subjects, inbox.Description = t.Inbox, []string{p + ".in.*.*"}, "flexid: webhook deliveries as they came"
-	inbox.Retention, inbox.Discard, inbox.MaxAge = jetstream.LimitsPolicy, jetstream.DiscardNew, inboxAge
+	inbox.Retention, inbox.Discard = jetstream.LimitsPolicy, jetstream.DiscardNew
 	out.Name, out.Subjects, out.Description = t.Out, []string{p + ".done.>", p + ".change.>", p + ".alert.>"}, "flexid: results, changes and alerts"
 	out.Retention, out.Discard, out.MaxAge = jetstream.LimitsPolicy, jetstream.DiscardOld, outAge
 	return []jetstream.StreamConfig{push, inbox, out}
@@ -153,6 +200,15 @@ func (o Options) configs() []jetstream.StreamConfig {
 
 // lookStream gives the configuration of a stream, nil when it does not exist.
 func lookStream(ctx context.Context, js jetstream.JetStream, name string) (*jetstream.StreamConfig, error) {
+	info, err := streamInfo(ctx, js, name)
+	if err != nil || info == nil {
+		return nil, err
+	}
+	return &info.Config, nil
+}
+
+// streamInfo gives what the server says of a stream, nil when it does not exist.
+func streamInfo(ctx context.Context, js jetstream.JetStream, name string) (*jetstream.StreamInfo, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	s, err := js.Stream(ctx, name)
@@ -162,8 +218,7 @@ func lookStream(ctx context.Context, js jetstream.JetStream, name string) (*jets
 	if err != nil {
 		return nil, fmt.Errorf("looking at stream %s: %w", name, explain(js.Conn(), "$JS.API.STREAM.INFO."+name, err))
 	}
-	config := s.CachedInfo().Config
-	return &config, nil
+	return s.CachedInfo(), nil
 }
 
 func ensureStream(ctx context.Context, js jetstream.JetStream, want jetstream.StreamConfig, have *jetstream.StreamConfig, o Options) error {

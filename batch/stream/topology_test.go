@@ -40,7 +40,7 @@ func TestEnsureMakesTheStreams(t *testing.T) {
 		}(),
 		"FLEXID_INBOX": func() bool {
 			c := config(t, js, "FLEXID_INBOX")
-			return c.Retention == jetstream.LimitsPolicy && c.Discard == jetstream.DiscardNew && c.MaxAge == 40*day && asJSON(c.Subjects) == `["flexi.in.*.*"]`
+			return c.Retention == jetstream.LimitsPolicy && c.Discard == jetstream.DiscardNew && c.MaxAge == 0 && asJSON(c.Subjects) == `["flexi.in.*.*"]`
 		}(),
 		"FLEXID_OUT": func() bool {
 			c := config(t, js, "FLEXID_OUT")

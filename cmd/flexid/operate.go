@@ -57,8 +57,9 @@ func (p *program) company() *cobra.Command {
 func (p *program) ledger() *cobra.Command {
 	c := &cobra.Command{
 		Use: "accept-empty", Short: "begin with an empty ledger where the old one is gone", Args: exactly(0),
-		Long: "Begin with an empty ledger where the old one is gone. flexid then knows of no document: each is looked up in Flexi\n" +
-			"before its first send. The other way out is to restore NATS's files from a backup.",
+		Long: "Begin with an empty ledger, or empty streams, where the old ones are gone; what is still there is kept. Without its\n" +
+			"ledger flexid knows of no document: each is looked up in Flexi before its first send. What is missing is told.\n" +
+			"Each daemon is asked by itself. The other way out is to restore NATS's files from a backup.",
 	}
 	act := p.person(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {
@@ -91,6 +92,9 @@ func printStatus(w io.Writer, st *api.Status) {
 	fmt.Fprintf(w, "company %s, system %s, %s\n", clean(st.Company), clean(st.System), st.Phase)
 	for _, t := range st.Troubles {
 		fmt.Fprintf(w, "not ready: %s; %s\n", clean(t.Text), clean(t.Remedy))
+	}
+	if st.GivenUp != "" {
+		fmt.Fprintf(w, "missing: %s\n", clean(st.GivenUp))
 	}
 	if st.Engine == nil {
 		return

@@ -12,6 +12,7 @@ import (
 
 	"flexid/cmd/internal/daemon"
 	"flexid/config"
+	"flexid/config/statedir"
 
 	"github.com/rs/zerolog"
 )
@@ -85,6 +86,8 @@ func started(ctx context.Context, ready <-chan daemon.Info, done <-chan error, e
 func aloneFailed(err error, url, stateDir string) error {
 	var none *daemon.NoLedgerError
 	switch {
+	case errors.As(err, &none) && none.Known != "":
+		return none
 	case errors.As(err, &none):
 		return noLedger(stateDir)
 	case badSettings(err):
@@ -100,10 +103,13 @@ func ledgerMeant(cfg config.Config, newLedger bool) error {
 		return nil // an external NATS is asked by the daemon
 	}
 	_, err := os.Stat(filepath.Join(cfg.StateDir, "nats"))
-	if errors.Is(err, fs.ErrNotExist) {
-		return noLedger(cfg.StateDir)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return nil
 	}
-	return nil
+	if known, err := statedir.ReadKnown(cfg.StateDir, cfg.NATS.Prefix); err == nil && known.Ledger != "" {
+		return &daemon.NoLedgerError{Prefix: cfg.NATS.Prefix, Known: known.Ledger}
+	}
+	return noLedger(cfg.StateDir)
 }
 
 func noLedger(stateDir string) error {

@@ -158,3 +158,34 @@ func TestAdminToken(t *testing.T) {
 		t.Errorf("left behind: %v", left)
 	}
 }
+
+func TestKnown(t *testing.T) {
+	dir := t.TempDir()
+	if k, err := statedir.ReadKnown(dir, "flexi"); err != nil || k.Ledger != "" {
+		t.Fatalf("before the first start: %+v, %v", k, err)
+	}
+	made := time.Date(2026, 3, 1, 12, 0, 0, 123456789, time.UTC)
+	first := statedir.Known{Ledger: "A", Streams: map[string]time.Time{"FLEXID_PUSH": made}, Documents: map[string]int{"parked": 2}, Noted: made}
+	for prefix, k := range map[string]statedir.Known{"flexi": first, "other": {Ledger: "B"}} {
+		if err := statedir.WriteKnown(dir, prefix, k); err != nil {
+			t.Fatal(err)
+		}
+	}
+	k, err := statedir.ReadKnown(dir, "flexi")
+	if err != nil || k.Ledger != "A" || !k.Streams["FLEXID_PUSH"].Equal(made) || k.Documents["parked"] != 2 || !k.Noted.Equal(made) {
+		t.Errorf("%+v, %v", k, err)
+	}
+	if info, err := os.Stat(filepath.Join(dir, "ledger.json")); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v", info.Mode(), err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "ledger.json"), []byte(`{"flexi":`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	// A file that cannot be read is no first start.
+	if _, err := statedir.ReadKnown(dir, "flexi"); err == nil || !strings.Contains(err.Error(), "ledger.json") {
+		t.Errorf("a damaged file: %v", err)
+	}
+	if err := statedir.WriteKnown(dir, "flexi", first); err == nil {
+		t.Error("a damaged file is overwritten")
+	}
+}

@@ -58,6 +58,17 @@ func (e *MissingError) Error() string {
 		"restore NATS's files from a backup, or begin with an empty one by `flexid ledger accept-empty`", e.Bucket)
 }
 
+// OtherError: the bucket is not the one of before. What it says about sent documents means nothing.
+type OtherError struct{ Bucket, Before, Now string }
+
+func (e *OtherError) Error() string {
+	now := e.Now
+	if now == "" {
+		now = "nobody's"
+	}
+	return fmt.Sprintf("the ledger bucket %q is another one than before: it was %s, now it is %s", e.Bucket, e.Before, now)
+}
+
 // FullError: the store refused a write for lack of room. Nothing was stored.
 type FullError struct {
 	Bucket string

@@ -121,6 +121,17 @@ func (l *Ledger) TakeEventID(ctx context.Context, id, digest string, row ID, ref
 	}
 }
 
+// FirstOf gives what came first under an event id, without taking it; known is false where nothing did. Same is said of
+// digest and row.
+func (l *Ledger) FirstOf(ctx context.Context, id, digest string, row ID) (claim EventClaim, known bool, err error) {
+	var first eventID
+	rev, err := l.load(ctx, eventIDKey(id), &first)
+	if err != nil || rev == 0 {
+		return EventClaim{}, false, err
+	}
+	return EventClaim{Same: first.Digest == digest && first.Row == row, Ref: first.Ref, Row: first.Row}, true, nil
+}
+
 // load reads a small record; revision 0 = there is none.
 func (l *Ledger) load(ctx context.Context, key string, v any) (uint64, error) {
 	e, err := l.get(ctx, key)

@@ -68,6 +68,8 @@ type Info struct {
 	Ledger  string    `json:"ledger,omitempty"` // id of the ledger
 	NATS    string    `json:"nats,omitempty"`   // address without secrets
 
+	GivenUp string `json:"given_up,omitempty"` // what is missing since a person accepted an empty ledger or stream
+
 	Quota *quota.Status `json:"quota,omitempty"` // nil = no daily budget of requests, or it is not counted yet
 
 	Refused *Refused `json:"refused,omitempty"` // nil = the ERP takes requests

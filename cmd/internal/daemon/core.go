@@ -28,6 +28,7 @@ type core struct {
 	quota    *quota.Quota // nil = no budget
 	who      *identity
 	fail     context.CancelCauseFunc
+	narrow   bool // intake is paused for lack of room; of watchStores alone
 }
 
 // runCore works until ctx ends or a part fails, and returns what failed. Intake stops first and the engine after it: an
@@ -49,6 +50,10 @@ func (d *daemon) runCore(ctx context.Context, l *ledger.Ledger, state *ledger.St
 	d.http.Use(&api.Backend{Ledger: l, Decider: c.engine, Operator: c, Reporter: c.engine, Company: l.RowsUnder()})
 	d.standing.setPhase("running")
 
+	if err := c.lookForRoom(ctx); err != nil && ctx.Err() == nil {
+		d.log.Warn().Err(err).Msg("whether there is room is not known yet")
+	}
+
 	var engine, others sync.WaitGroup
 	var engineErr, intakeErr, inboxErr error
 	engine.Go(func() {
@@ -57,14 +62,17 @@ func (d *daemon) runCore(ctx context.Context, l *ledger.Ledger, state *ledger.St
 	})
 	others.Go(func() {
 		intakeErr = c.consumer.Run(run)
+		c.lost(intakeErr)
 		fail(errOr(intakeErr, "intake ended by itself"))
 	})
 	others.Go(func() {
 		inboxErr = c.inbox.Run(run)
+		c.lost(inboxErr)
 		fail(errOr(inboxErr, "the inbox ended by itself"))
 	})
 	others.Go(func() { c.openDoor(run, state) })
-	others.Go(func() { c.watchLedger(run) })
+	others.Go(func() { c.watchStores(run) })
+	others.Go(func() { c.noteDocuments(run) })
 	others.Go(func() { c.watchCompany(run) })
 	others.Go(func() { c.tellReady(run) })
 	others.Go(func() { c.client.KeepSession(run) })
@@ -182,23 +190,20 @@ func (w *watched) Handle(ctx context.Context, m batch.Message) error {
 	return err
 }
 
+// lost stops everything where a consumer ended because its stream is not the one of before.
+func (c *core) lost(err error) {
+	if ledgerGone(err) {
+		c.gone(err)
+	}
+}
+
 // gone stops everything that stands on the ledger: without it nobody knows what was sent.
 func (c *core) gone(err error) {
 	c.d.standing.setNoLedger(api.Trouble{Text: goneText(err), Remedy: waysOut})
-	c.consumer.Pause("the ledger is gone")
-	c.inbox.Pause("the ledger is gone")
+	c.consumer.Pause(goneText(err))
+	c.inbox.Pause(goneText(err))
 	c.engine.Hold("ledger", goneText(err), waysOut)
 	c.fail(err)
-}
-
-// watchLedger notices a ledger that was deleted while nothing happens.
-func (c *core) watchLedger(ctx context.Context) {
-	for sleep(ctx, ledgerPause) {
-		if _, _, err := c.ledger.Meta(ctx); ledgerGone(err) {
-			c.gone(err)
-			return
-		}
-	}
 }
 
 // Pauses of the company check: while Flexi does not answer, while all is well, and while all is well and requests are

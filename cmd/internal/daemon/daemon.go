@@ -67,6 +67,7 @@ type daemon struct {
 	standing
 
 	instance string
+	known    statedir.Known // of ledger and streams; beside the instance's id in the state directory
 	info     Info
 	streams  stream.Options
 	js       jetstream.JetStream
@@ -187,6 +188,9 @@ func (d *daemon) takeStateDir() error {
 	}
 	d.undo.push("lock of the state directory", func(context.Context) error { return lock.Release() })
 	if d.instance, err = statedir.InstanceID(d.cfg.StateDir); err != nil {
+		return err
+	}
+	if d.known, err = statedir.ReadKnown(d.cfg.StateDir, d.cfg.NATS.Prefix); err != nil {
 		return err
 	}
 	d.info.StateDir = d.cfg.StateDir

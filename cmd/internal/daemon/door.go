@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"github.com/nats-io/nats.go/jetstream"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"flexid/batch"
@@ -26,10 +27,12 @@ type door struct {
 	cfg     config.Config
 	decoder batch.Decoder
 	streams stream.Options
+	js      jetstream.JetStream // set before inbox is
 	server  *webhook.Server
 
 	inbox  atomic.Pointer[stream.Inbox]  // nil until the ledger was opened: before, it may be another company's
 	ledger atomic.Pointer[ledger.Ledger] // of the running core
+	engine atomic.Pointer[verify.Engine] // of it too
 	reader atomic.Pointer[changes.Reader]
 	cursor prometheus.Gauge
 }
@@ -110,7 +113,37 @@ func (o *door) Store(ctx context.Context, source, id string, header map[string][
 	if inbox == nil {
 		return false, false, errors.New("NATS and the ledger are not there yet")
 	}
-	return inbox.Store(ctx, source, id, header, body)
+	if known, same, err := o.knownOf(ctx, inbox, source, id, header, body); err != nil || known {
+		return false, same, err
+	}
+	fresh, same, err = inbox.Store(ctx, source, id, header, body)
+	var full *stream.FullError
+	if errors.As(err, &full) {
+		// What was taken may go at once; the half is looked after from time to time only.
+		if gone, trimErr := stream.Trim(ctx, o.js, o.streams, true); trimErr == nil && gone > 0 {
+			fresh, same, err = inbox.Store(ctx, source, id, header, body)
+		}
+	}
+	return fresh, same, err
+}
+
+// knownOf asks the ledger about a delivery that the inbox has let go. One that is still there the inbox judges itself, by its
+// bytes; one that could not be stored as an event may come again.
+func (o *door) knownOf(ctx context.Context, inbox *stream.Inbox, source, id string, header map[string][]string, body []byte) (known, same bool, err error) {
+	engine := o.engine.Load()
+	if engine == nil {
+		return false, false, nil
+	}
+	e := o.decoder.Decode(batch.Message{Subject: o.streams.InboxSubject(source, id), Header: header, Data: body})
+	known, same, err = engine.Knows(ctx, e)
+	if ledger.Never(err) {
+		return false, false, nil // intake sets it aside
+	}
+	if err != nil || !known {
+		return false, false, err
+	}
+	there, err := inbox.Has(ctx, source, id)
+	return !there && err == nil, same, err
 }
 
 // Read decodes a delivery as it will be decoded when it comes out of the inbox.
@@ -146,8 +179,13 @@ func (o *door) wake(string) {
 // openDoor lets deliveries in and reads Flexi's changes, until ctx ends. Deliveries go on being stored after that.
 func (c *core) openDoor(ctx context.Context, state *ledger.StateBucket) {
 	o := c.d.door
-	o.inbox.CompareAndSwap(nil, stream.NewInbox(c.d.js, c.d.streams))
 	o.ledger.Store(c.ledger)
+	o.engine.Store(c.engine)
+	defer o.engine.Store(nil)
+	if o.inbox.Load() == nil {
+		o.js = c.d.js
+		o.inbox.Store(stream.NewInbox(c.d.js, c.d.streams))
+	}
 	defer o.ledger.Store(nil)
 	if !o.hasChanges() {
 		<-ctx.Done()

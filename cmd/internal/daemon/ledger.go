@@ -8,6 +8,7 @@ import (
 
 	"flexid/batch/stream"
 	"flexid/cmd/internal/api"
+	"flexid/config/statedir"
 	"flexid/verify/ledger"
 )
 
@@ -25,9 +26,15 @@ func (e *PinError) Error() string {
 }
 
 // NoLedgerError is a first start where none was meant to be; see Options.ExistingLedger.
-type NoLedgerError struct{ Prefix string }
+type NoLedgerError struct {
+	Prefix string
+	Known  string // the ledger that was there before; "" = none was
+}
 
 func (e *NoLedgerError) Error() string {
+	if e.Known != "" {
+		return "ledger " + e.Known + ", which was there before, is gone: " + waysOut
+	}
 	return "there is no ledger with the prefix " + e.Prefix + " yet"
 }
 
@@ -36,9 +43,12 @@ const waysOut = "restore NATS's files from a backup, or begin with an empty one 
 // ledgerPause is between two looks for a ledger that is not there.
 const ledgerPause = 2 * time.Second
 
+// ledgerGone says that ledger or streams are gone, or others than before.
 func ledgerGone(err error) bool {
 	var missing *ledger.MissingError
-	return errors.As(err, &missing)
+	var other *ledger.OtherError
+	var lost *stream.LostError
+	return errors.As(err, &missing) || errors.As(err, &other) || errors.As(err, &lost)
 }
 
 // goneText is the loss without the ways out, which stand beside it.
@@ -46,6 +56,10 @@ func goneText(err error) string {
 	var missing *ledger.MissingError
 	if errors.As(err, &missing) {
 		return fmt.Sprintf("the ledger bucket %q is gone, and with it the knowledge of what was sent", missing.Bucket)
+	}
+	var lost *stream.LostError
+	if errors.As(err, &lost) {
+		return lost.Error()
 	}
 	return err.Error()
 }
@@ -90,17 +104,18 @@ type missingLedger struct{ text string }
 
 func (e *missingLedger) Error() string { return e.text }
 
-// tryLedger asks NATS once. accepted: a person said that an empty ledger is right.
+// tryLedger asks NATS once. accepted: a person said that what is missing may be made anew.
 func (d *daemon) tryLedger(ctx context.Context, accepted bool) (*ledger.Ledger, *ledger.StateBucket, error) {
 	named, exists, err := stream.PushLedger(ctx, d.js, d.streams)
 	if err != nil {
 		return nil, nil, err
 	}
 	if d.o.ExistingLedger && named == "" {
-		return nil, nil, &NoLedgerError{Prefix: d.cfg.NATS.Prefix}
+		return nil, nil, &NoLedgerError{Prefix: d.cfg.NATS.Prefix, Known: d.known.Ledger}
 	}
-	o := ledger.Options{Prefix: d.cfg.NATS.Prefix, Company: d.cfg.Flexi.Company, System: d.cfg.Flexi.System, Replicas: d.cfg.NATS.Replicas,
-		Now: d.now, Log: d.log, Create: accepted || !exists || named == ""}
+	first := d.known.Ledger == "" && (!exists || named == "")
+	o := d.ledgerOptions()
+	o.Create = accepted || first
 	l, err := ledger.Open(ctx, d.js, o)
 	if ledgerGone(err) {
 		return nil, nil, &missingLedger{goneText(err)}
@@ -108,22 +123,13 @@ func (d *daemon) tryLedger(ctx context.Context, accepted bool) (*ledger.Ledger, 
 	if err != nil {
 		return nil, nil, err
 	}
-	if named != "" && named != l.LedgerID() {
-		if !accepted {
-			return nil, nil, &missingLedger{fmt.Sprintf("the intake stream belongs to ledger %s, but the one that is there is %s: "+
-				"what was sent before is not known", named, l.LedgerID())}
-		}
-		set := d.streams
-		set.LedgerID = l.LedgerID()
-		if err := stream.SetLedger(ctx, d.js, set); err != nil {
-			return nil, nil, err
-		}
+	if err := d.checkOwn(ctx, l, named, accepted); err != nil {
+		return nil, nil, err
 	}
 	if err := d.checkPin(ctx, l); err != nil {
 		return nil, nil, err
 	}
-	d.streams.LedgerID = l.LedgerID()
-	if _, err := stream.Ensure(ctx, d.js, d.streams); err != nil {
+	if err := d.ensureStreams(ctx, l, accepted); err != nil {
 		return nil, nil, err
 	}
 	state, err := ledger.OpenState(ctx, d.js, o)
@@ -132,6 +138,60 @@ func (d *daemon) tryLedger(ctx context.Context, accepted bool) (*ledger.Ledger, 
 	}
 	d.standing.setLedger(l.LedgerID())
 	return l, state, nil
+}
+
+func (d *daemon) ledgerOptions() ledger.Options {
+	return ledger.Options{Prefix: d.cfg.NATS.Prefix, Company: d.cfg.Flexi.Company, System: d.cfg.Flexi.System,
+		Replicas: d.cfg.NATS.Replicas, Now: d.now, Log: d.log}
+}
+
+// checkOwn makes sure that the ledger that is there is ours: the one that this state directory knows and that the intake
+// stream names.
+func (d *daemon) checkOwn(ctx context.Context, l *ledger.Ledger, named string, accepted bool) error {
+	own := l.LedgerID()
+	switch {
+	case !accepted && d.known.Ledger != "" && d.known.Ledger != own:
+		return &missingLedger{fmt.Sprintf("the ledger of before was %s, but the one that is there is %s: what was sent before is not known", d.known.Ledger, own)}
+	case named == "" || named == own:
+		return nil
+	case !accepted:
+		return &missingLedger{fmt.Sprintf("the intake stream belongs to ledger %s, but the one that is there is %s: "+
+			"what was sent before is not known", named, own)}
+	}
+	set := d.streams
+	set.LedgerID = own
+	return stream.SetLedger(ctx, d.js, set)
+}
+
+// ensureStreams makes the streams at a first start, or where a person accepted that; else they must be those of before. What
+// is there then is noted, in this process and in the state directory.
+func (d *daemon) ensureStreams(ctx context.Context, l *ledger.Ledger, accepted bool) error {
+	o := d.streams
+	o.LedgerID, o.Known = l.LedgerID(), d.known.Streams
+	if accepted {
+		o.Known = nil
+	}
+	if _, err := stream.Ensure(ctx, d.js, o); err != nil {
+		var lost *stream.LostError
+		if errors.As(err, &lost) {
+			return &missingLedger{lost.Error()}
+		}
+		return err
+	}
+	made, err := stream.Made(ctx, d.js, o)
+	if err != nil {
+		return err
+	}
+	known := statedir.Known{Ledger: l.LedgerID(), Streams: made}
+	if known.Ledger == d.known.Ledger {
+		known.Documents, known.Noted = d.known.Documents, d.known.Noted
+	}
+	if err := statedir.WriteKnown(d.cfg.StateDir, d.cfg.NATS.Prefix, known); err != nil {
+		return err
+	}
+	d.known = known
+	d.streams.LedgerID, d.streams.Known = known.Ledger, made
+	return nil
 }
 
 func (d *daemon) checkPin(ctx context.Context, l *ledger.Ledger) error {
@@ -167,12 +227,18 @@ func (d *daemon) waitForLedger(ctx context.Context, missing *missingLedger) (*le
 	d.log.Error().Str("remedy", waysOut).Msg(missing.text)
 	d.waiting(true)
 	defer d.waiting(false)
+	givenUp := describeLost(missing.text, d.known)
 	for accepted := false; ; {
 		l, state, err := d.tryLedger(ctx, accepted)
 		var still *missingLedger
 		switch {
 		case err == nil:
-			d.log.Info().Bool("empty", accepted).Str("ledger", l.LedgerID()).Msg("the ledger is there")
+			if accepted {
+				d.standing.setGivenUp(givenUp)
+				d.log.Warn().Str("ledger", l.LedgerID()).Str("given_up", givenUp).Msg("it goes on without what was lost")
+			} else {
+				d.log.Info().Str("ledger", l.LedgerID()).Msg("the ledger is there")
+			}
 			return l, state, nil
 		case final(err) || ctx.Err() != nil:
 			return nil, nil, err

@@ -21,7 +21,9 @@ type standing struct {
 	broken    func() (why, remedy string)
 	ledger    string // its id
 	noLedger  *api.Trouble
+	givenUp   string // what a person went on without, since this start
 	intake    *api.Trouble
+	room      *api.Trouble // nil = there is room
 	engine    *verify.Engine
 	quota     *quota.Quota
 	client    *flexi.Client
@@ -41,7 +43,9 @@ func (s *standing) embedded(broken func() (why, remedy string)) {
 }
 func (s *standing) setLedger(id string)         { s.set(func() { s.ledger, s.noLedger = id, nil }) }
 func (s *standing) setNoLedger(t api.Trouble)   { s.set(func() { s.noLedger = &t }) }
+func (s *standing) setGivenUp(text string)      { s.set(func() { s.givenUp = text }) }
 func (s *standing) setIntake(t *api.Trouble)    { s.set(func() { s.intake = t }) }
+func (s *standing) setRoom(t *api.Trouble)      { s.set(func() { s.room = t }) }
 func (s *standing) setQuota(q *quota.Quota)     { s.set(func() { s.quota = q }) }
 func (s *standing) setClient(c *flexi.Client)   { s.set(func() { s.client = c }) }
 func (s *standing) setEngine(e *verify.Engine)  { s.set(func() { s.engine = e }) }
@@ -67,7 +71,7 @@ func (s *standing) lost() (is bool) { s.set(func() { is = s.noLedger != nil }); 
 func (s *standing) about() api.Info {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return api.Info{Started: s.started.UTC(), Phase: s.phase, NATS: s.address, Ledger: s.ledger}
+	return api.Info{Started: s.started.UTC(), Phase: s.phase, NATS: s.address, Ledger: s.ledger, GivenUp: s.givenUp}
 }
 
 // Status is the engine's, empty while none runs.
@@ -99,6 +103,8 @@ func (s *standing) troubles() []api.Trouble {
 		all = append(all, *s.noLedger)
 	case s.engine == nil:
 		all = append(all, api.Trouble{Text: s.phase})
+	case s.room != nil:
+		all = append(all, *s.room)
 	case s.intake != nil:
 		all = append(all, *s.intake)
 	}

@@ -21,7 +21,7 @@ import (
 	"flexid/batch/stream/embedded"
 	"flexid/flexi"
 	"flexid/flexi/flexitest"
-	"flexid/internal/ramdir"
+	"flexid/internal/testenv"
 	"flexid/verify"
 	"flexid/verify/ledger"
 )
@@ -102,7 +102,7 @@ func settings() verify.Settings {
 const roundTrip = 5 * time.Millisecond
 
 func TestMain(m *testing.M) {
-	ramdir.Use()
+	testenv.InMemory()
 	os.Exit(m.Run())
 }
 

@@ -53,6 +53,7 @@ func login(t *testing.T, s *server.Server, user string, log zerolog.Logger) *nat
 }
 
 func TestADeniedPermissionIsNamed(t *testing.T) {
+	t.Parallel()
 	s := guarded(t, []string{"$JS.API.STREAM.INFO.FLEXID_PUSH"}, []string{"_INBOX.>"})
 	log := &logs{}
 	js := newJS(t, login(t, s, "flexid", log.logger()))
@@ -193,6 +194,7 @@ func TestARefusedLoginIsSaidAndTriedAgain(t *testing.T) {
 
 // TestNothingIsSentLater: what failed while NATS was away must not appear after it is back.
 func TestNothingIsSentLater(t *testing.T) {
+	t.Parallel()
 	host := newHost(t)
 	js := host.connect(zerolog.Nop())
 	ensure(t, js, stream.Options{})

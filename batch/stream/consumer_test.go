@@ -251,6 +251,7 @@ func waitConsumer(t *testing.T, js jetstream.JetStream, ok func(*jetstream.Consu
 }
 
 func TestConsumerSurvives(t *testing.T) {
+	t.Parallel()
 	for _, tc := range []struct {
 		name string
 		hurt func(t *testing.T, host *host, js jetstream.JetStream)

@@ -22,11 +22,12 @@ import (
 	"flexid/batch"
 	"flexid/batch/stream"
 	"flexid/batch/stream/embedded"
-	"flexid/internal/ramdir"
+	"flexid/internal/testenv"
 )
 
 func TestMain(m *testing.M) {
-	ramdir.Use()
+	testenv.InMemory()
+	testenv.Parallel(8)
 	goleak.VerifyTestMain(m)
 }
 

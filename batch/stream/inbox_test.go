@@ -61,6 +61,7 @@ func TestInboxStoresOnce(t *testing.T) {
 }
 
 func TestInboxIsFullOrAway(t *testing.T) {
+	t.Parallel()
 	h := newHost(t)
 	js := h.connect(zerolog.Nop())
 	inbox := stream.NewInbox(js, stream.Options{})
@@ -111,6 +112,7 @@ func inInbox(t *testing.T, js jetstream.JetStream) (all []string) {
 // TestInboxWhileNATSIsKilled: what was answered with success is there exactly once; everything else is absent, or is
 // recognised when it is sent again. Two ids in three are sent twice at the same time.
 func TestInboxWhileNATSIsKilled(t *testing.T) {
+	t.Parallel()
 	h := newHost(t)
 	js := h.connect(zerolog.Nop())
 	ensure(t, js, stream.Options{})
@@ -176,6 +178,7 @@ func TestInboxWhileNATSIsKilled(t *testing.T) {
 }
 
 func TestInboxConsumerKeepsTheOrder(t *testing.T) {
+	t.Parallel()
 	js := newHost(t).connect(zerolog.Nop())
 	ensure(t, js, stream.Options{})
 	inbox := stream.NewInbox(js, stream.Options{})

@@ -50,6 +50,7 @@ func TestTell(t *testing.T) {
 }
 
 func TestTellIsStoredOrFails(t *testing.T) {
+	t.Parallel()
 	h := newHost(t)
 	js := h.connect(zerolog.Nop())
 	p := stream.NewPublisher(js, stream.Options{})

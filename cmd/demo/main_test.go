@@ -12,11 +12,11 @@ import (
 
 	"go.uber.org/goleak"
 
-	"flexid/internal/ramdir"
+	"flexid/internal/testenv"
 )
 
 func TestMain(m *testing.M) {
-	ramdir.Use()
+	testenv.InMemory()
 	goleak.VerifyTestMain(m)
 }
 

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"flexid/internal/ramdir"
+	"flexid/internal/testenv"
 )
 
 var (
@@ -107,7 +107,7 @@ func TestReadmeCommandsExist(t *testing.T) {
 		t.Skip("builds the binary")
 	}
 	text, blocks := page(t, append(helpPages(t), filepath.Join("..", "..", "README.md"))...)
-	flexid := filepath.Join(ramdir.Disk(t), "flexid") // where memory is, programs may not be allowed to run
+	flexid := filepath.Join(testenv.Disk(t), "flexid") // where memory is, programs may not be allowed to run
 	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", flexid, "flexid/cmd/flexid").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}

@@ -17,13 +17,14 @@ import (
 	"time"
 
 	"flexid/cmd/internal/api"
-	"flexid/internal/ramdir"
+	"flexid/internal/testenv"
 
 	"go.uber.org/goleak"
 )
 
 func TestMain(m *testing.M) {
-	ramdir.Use()
+	testenv.InMemory()
+	testenv.Parallel(8)
 	goleak.VerifyTestMain(m)
 }
 

@@ -30,7 +30,7 @@ func rules() map[string][]string {
 		"batch/stream/embedded": {},
 		"webhook":               {"flexi"},
 		"webhook/changes":       {"flexi"},
-		"internal/ramdir":       {}, // tests only
+		"internal/testenv":      {}, // tests only
 		"config":                {},
 		"config/statedir":       {},
 		"cmd/internal/quota":    {"flexi"},
@@ -93,7 +93,7 @@ func TestProductionBinaryHoldsNoTestCode(t *testing.T) {
 		t.Fatal("go list does not see the binary")
 	}
 	for _, d := range deps {
-		for _, banned := range []string{"flexid/flexi/flexitest", "flexid/internal/ramdir", "testing", "net/http/httptest", "testing/iotest", "testing/synctest",
+		for _, banned := range []string{"flexid/flexi/flexitest", "flexid/internal/testenv", "testing", "net/http/httptest", "testing/iotest", "testing/synctest",
 			"go.uber.org/goleak", "github.com/stretchr/testify"} {
 			if d == banned || strings.HasPrefix(d, banned+"/") {
 				t.Errorf("the production binary holds %s", d)

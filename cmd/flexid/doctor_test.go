@@ -71,6 +71,7 @@ func switchChangesOff(t *testing.T, s *flexitest.Server) {
 }
 
 func TestDoctorFindsWhatIsWrong(t *testing.T) {
+	t.Parallel()
 	for name, tc := range map[string]struct {
 		options flexitest.Options
 		prepare func(*flexitest.Server)
@@ -92,6 +93,7 @@ func TestDoctorFindsWhatIsWrong(t *testing.T) {
 		"nothing encrypted":  {flexitest.Options{}, nil, nil, "certificate", resultWarn, "https"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			erp := startERP(t, tc.options)
 			if tc.prepare != nil {
 				tc.prepare(erp)

@@ -8,12 +8,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 
+	"flexid/batch/stream/embedded"
 	"flexid/flexi/flexitest"
 )
 
@@ -412,6 +414,48 @@ func TestPushTableNamesWhatNeedsSomebody(t *testing.T) {
 	}
 }
 
+// narrow passes connections on and holds back what the client says after its first 20,000 bytes until ctx ends. Without it a
+// quick machine has published a whole file before its first document is written, and a stop in between cannot be told.
+func narrow(t *testing.T, ctx context.Context, target string) (address string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all sync.WaitGroup
+	carry := func(client net.Conn) {
+		defer client.Close()
+		server, err := net.Dial("tcp", strings.TrimPrefix(target, "nats://"))
+		if err != nil {
+			return
+		}
+		all.Go(func() {
+			defer client.Close()
+			_, _ = io.Copy(client, server)
+		})
+		defer server.Close()
+		if _, err := io.CopyN(server, client, 20_000); err != nil {
+			return
+		}
+		<-ctx.Done()
+		_, _ = io.Copy(server, client)
+	}
+	all.Go(func() {
+		for {
+			client, err := l.Accept()
+			if err != nil {
+				return
+			}
+			all.Go(func() { carry(client) })
+		}
+	})
+	t.Cleanup(func() {
+		_ = l.Close()
+		all.Wait()
+	})
+	return l.Addr().String()
+}
+
 // TestPushStoppedAndRepeated: Ctrl-C stops the publishing; the same file again brings every document in, none twice.
 func TestPushStoppedAndRepeated(t *testing.T) {
 	erp := startERP(t, flexitest.Options{})
@@ -425,13 +469,18 @@ func TestPushStoppedAndRepeated(t *testing.T) {
 	serving(t, env)
 	ready(t, env)
 	ctx, cancel := context.WithCancel(t.Context())
-	var once sync.WaitGroup
-	once.Go(func() {
-		defer cancel()
-		eventually(t, "some are written", func() bool { return erp.Count("write") > 0 })
-	})
-	code, rep, talk := pushing(t, ctx, env, file)
-	once.Wait()
+	defer cancel()
+	erp.OnWrite(0, func(flexitest.Request) bool { cancel(); return false }, flexitest.Fault{})
+	info, err := embedded.ReadInfo(filepath.Join(dir, "nats.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	token, err := os.ReadFile(filepath.Join(dir, "admin.token"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	code, rep, talk := pushing(t, ctx, append(env, "FLEXID_NATS_URL=nats://"+narrow(t, ctx, info.URL), "FLEXID_NATS_TOKEN="+info.Token,
+		"FLEXID_API_TOKEN="+strings.TrimSpace(string(token))), file)
 	if code != exitTryAgain || rep.Counts["unsent"] == 0 || rep.Events != 300 || !strings.Contains(talk, "stopped") {
 		t.Fatalf("exit %d %v\n%s", code, rep.Counts, talk)
 	}

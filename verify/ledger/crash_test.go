@@ -120,6 +120,7 @@ func (p *promises) kept(t *testing.T, l *Ledger) {
 // TestKillServer: kill -9 of the server under load, again and again. Every call ends decided, nothing that was
 // acknowledged is lost, nothing is stored twice.
 func TestKillServer(t *testing.T) {
+	t.Parallel()
 	p := newProcess(t, t.TempDir())
 	l := mustOpen(t, p.connect(), Options{Create: true, Timeout: time.Second})
 	kills := 4

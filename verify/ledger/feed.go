@@ -38,6 +38,7 @@ type feed struct {
 	ready  func() error       // all values that were there have been delivered, once
 
 	last    uint64 // sequence of the consumer
+	goal    uint64 // where all values that were there have been delivered, 0 = not known yet
 	isReady bool
 }
 
@@ -112,7 +113,7 @@ func (f *feed) pull(ctx context.Context, cons jetstream.Consumer) (n int, err er
 	}
 	for msg := range batch.Messages() {
 		n++
-		if err := f.take(msg); err != nil {
+		if err := f.take(ctx, cons, msg); err != nil {
 			return n, err
 		}
 	}
@@ -123,7 +124,7 @@ func (f *feed) pull(ctx context.Context, cons jetstream.Consumer) (n int, err er
 	return n, fmt.Errorf("reading bucket %s: %w", f.bucket, err)
 }
 
-func (f *feed) take(msg jetstream.Msg) error {
+func (f *feed) take(ctx context.Context, cons jetstream.Consumer, msg jetstream.Msg) error {
 	meta, err := msg.Metadata()
 	if err != nil {
 		return fmt.Errorf("reading bucket %s: %w", f.bucket, err)
@@ -141,10 +142,29 @@ func (f *feed) take(msg jetstream.Msg) error {
 	if err := f.value(r); err != nil {
 		return err
 	}
-	if meta.NumPending == 0 {
+	if meta.NumPending == 0 && !f.isReady && f.goal == 0 {
+		f.aim(ctx, cons)
+	}
+	if f.goal > 0 && f.last >= f.goal {
 		return f.reach()
 	}
 	return nil
+}
+
+// aim asks what the last value is, when a message says that it is the last. Its word is not enough: while a value is written
+// again, its old message is gone and its new one not counted yet, and a message that is sent in that moment counts none to
+// come. The value would be missing in a list. Where nobody answers its word has to do: the server forgets a consumer that is
+// read slowly.
+func (f *feed) aim(ctx context.Context, cons jetstream.Consumer) {
+	ctx, cancel := context.WithTimeout(ctx, f.timeout)
+	defer cancel()
+	info, err := cons.Info(ctx)
+	switch {
+	case err != nil:
+		f.goal = f.last
+	case info.NumPending == 0: // the rest was sent and is on its way to us
+		f.goal = info.Delivered.Consumer
+	}
 }
 
 // isMarker: the value was deleted or purged through some key-value client.

@@ -169,6 +169,7 @@ func TestToolTurnsDirectReadsOn(t *testing.T) {
 
 // TestBucketDeletedUnderUs: every call says so, in bounded time, whatever it was.
 func TestBucketDeletedUnderUs(t *testing.T) {
+	t.Parallel()
 	b := newBox(t)
 	l, js := b.ledger()
 	row, err := l.Append(t.Context(), sampleRow("x"), sampleEvent(1), nil)

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"flexid/internal/ramdir"
+	"flexid/internal/testenv"
 )
 
 // run skips the test where the machine cannot do what the proof needs.
@@ -49,7 +49,7 @@ func TestPowerCut(t *testing.T) {
 }
 
 func powerCut(t *testing.T, acks int) {
-	base := ramdir.Disk(t)
+	base := testenv.Disk(t)
 	disk, copied := filepath.Join(base, "disk"), filepath.Join(base, "copied")
 	live, after := filepath.Join(base, "live"), filepath.Join(base, "after")
 	for _, dir := range []string{live, after} {

@@ -16,7 +16,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"flexid/internal/ramdir"
+	"flexid/internal/testenv"
 )
 
 // The test binary is also the server process that tests kill: it serves the directory in this variable until its
@@ -31,7 +31,8 @@ func TestMain(m *testing.M) {
 	if dir := os.Getenv(serveDir); dir != "" {
 		os.Exit(serve(dir))
 	}
-	ramdir.Use()
+	testenv.InMemory()
+	testenv.Parallel(8)
 	os.Exit(m.Run())
 }
 

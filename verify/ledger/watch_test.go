@@ -138,6 +138,7 @@ func TestWatchOfAnEmptyLedger(t *testing.T) {
 
 // TestWatchOverRestart: after the server came back everything is told again, also what changed while nobody listened.
 func TestWatchOverRestart(t *testing.T) {
+	t.Parallel()
 	b := newBox(t)
 	l, _ := b.ledger()
 	put(t, l, "a", Queued)
@@ -155,6 +156,7 @@ func TestWatchOverRestart(t *testing.T) {
 
 // TestWatchBroken: whatever takes the consumer away, the watch says so and mends itself.
 func TestWatchBroken(t *testing.T) {
+	t.Parallel()
 	consumers := func(t *testing.T, js jetstream.JetStream) (names []string) {
 		s, err := js.Stream(t.Context(), "KV_flexid_ledger")
 		noErr(t, err)
@@ -194,6 +196,7 @@ func TestWatchBroken(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			b := newBox(t)
 			l, js := b.ledger()
 			put(t, l, "a", Queued)

@@ -19,11 +19,11 @@ import (
 	"go.uber.org/goleak"
 
 	"flexid/batch/stream/embedded"
-	"flexid/internal/ramdir"
+	"flexid/internal/testenv"
 )
 
 func TestMain(m *testing.M) {
-	ramdir.Use()
+	testenv.InMemory()
 	goleak.VerifyTestMain(m)
 }
 

@@ -3,7 +3,6 @@
 package e2e
 
 import (
-	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -11,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"flexid/internal/ramdir"
+	"flexid/internal/testenv"
 )
 
 // programs are the binaries under test. They are built once, before the first test.
@@ -25,13 +24,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	flag.Parse()
-	if slow() { // the long runs wait for clocks rather than for processors
-		if err := flag.Set("test.parallel", "4"); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-	}
+	testenv.Parallel(6)
 	os.Exit(build(m))
 }
 
@@ -49,7 +42,7 @@ func build(m *testing.M) int {
 			return 1
 		}
 	}
-	ramdir.Use() // only now: where memory is, programs may not be allowed to run
+	testenv.InMemory() // only now: where memory is, programs may not be allowed to run
 	return m.Run()
 }
 

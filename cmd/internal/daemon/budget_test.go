@@ -13,12 +13,14 @@ import (
 
 // A budget that is used up sends nothing more to the ERP, also after a restart; nothing is parked, and it is said.
 func TestDailyBudget(t *testing.T) {
+	t.Parallel()
 	const limit = 60
 	erp := startERP(t, flexitest.Options{})
 	dir := t.TempDir()
 	// The day must not end during the test.
 	reset := time.Now().UTC().Add(12 * time.Hour).Format("15:04")
-	more := []string{fmt.Sprintf("FLEXID_FLEXI_DAILY_REQUESTS=%d", limit), "FLEXID_FLEXI_DAILY_RESET=" + reset, "FLEXID_TZ=UTC"}
+	more := []string{fmt.Sprintf("FLEXID_FLEXI_DAILY_REQUESTS=%d", limit), "FLEXID_FLEXI_DAILY_RESET=" + reset, "FLEXID_TZ=UTC",
+		"FLEXID_FLEXI_PACK=1"} // however many wait at once, each takes a request of its own
 	r := begin(t, settings(t, erp, dir, more...))
 	nc, js := r.nats()
 	alerts, err := js.OrderedConsumer(t.Context(), "FLEXID_OUT", jetstream.OrderedConsumerConfig{FilterSubjects: []string{"flexi.alert.quota"}})

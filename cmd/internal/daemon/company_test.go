@@ -10,6 +10,7 @@ import (
 // Another company under the same address gets no write after an outage, until a person says what it is; a renamed one gets
 // them all.
 func TestCompanyAfterAnOutage(t *testing.T) {
+	t.Parallel()
 	for name, tc := range map[string]struct {
 		change func(*flexitest.Server)
 		says   string // "" = it is the same
@@ -23,6 +24,7 @@ func TestCompanyAfterAnOutage(t *testing.T) {
 		"no right to the settings": {func(s *flexitest.Server) { s.SetRight("nastaveni", false) }, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			erp := startERP(t, flexitest.Options{})
 			r := begin(t, settings(t, erp, t.TempDir(), "FLEXID_FLEXI_PAUSE=100ms"))
 			r.push("FV-1")

@@ -59,6 +59,7 @@ func TestEventBecomesDocument(t *testing.T) {
 }
 
 func TestERPDownAtStart(t *testing.T) {
+	t.Parallel()
 	erp := startERP(t, flexitest.Options{})
 	erp.SetDown(true)
 	r := begin(t, settings(t, erp, t.TempDir()))
@@ -74,6 +75,7 @@ func TestERPDownAtStart(t *testing.T) {
 }
 
 func TestLoginRefused(t *testing.T) {
+	t.Parallel()
 	erp := startERP(t, flexitest.Options{})
 	r := begin(t, settings(t, erp, t.TempDir(), "FLEXID_FLEXI_PASSWORD=wrong"))
 	r.push("FV-1")

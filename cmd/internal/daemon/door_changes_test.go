@@ -16,6 +16,7 @@ import (
 // TestDoorRealHooks: hooks as they really came, in order, doubled, shuffled and with gaps. Consumers see per record the
 // newest version of each read, in order, and none is missing; forged hooks change nothing.
 func TestDoorRealHooks(t *testing.T) {
+	t.Parallel()
 	files, _ := filepath.Glob("../../../../shared/data/flexi-hooks/webhook-1*.json")
 	if len(files) == 0 {
 		t.Skip("../shared/data/flexi-hooks is not there")
@@ -127,6 +128,7 @@ func checkChanges(t *testing.T, r *running, log []flexi.Change) {
 
 // TestOwnWritesAreChanges: the fake's own log, read through the client, after a write of ours.
 func TestOwnWritesAreChanges(t *testing.T) {
+	t.Parallel()
 	erp := startERP(t, flexitest.Options{})
 	r := begin(t, settings(t, erp, t.TempDir(), doorSettings()...))
 	eventually(t, "the reader has begun", func() bool { return r.log.line("changes of Flexi are read from here on") != "" })
@@ -149,6 +151,7 @@ func TestOwnWritesAreChanges(t *testing.T) {
 
 // TestRestoreIsNoticedByTheReader: writes stop, before anything is looked at.
 func TestRestoreIsNoticedByTheReader(t *testing.T) {
+	t.Parallel()
 	erp := startERP(t, flexitest.Options{})
 	before := erp.Snapshot()
 	r := begin(t, settings(t, erp, t.TempDir(), doorSettings()...))

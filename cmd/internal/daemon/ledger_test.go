@@ -27,6 +27,7 @@ func (r *running) notReady() {
 }
 
 func TestLedgerDeletedUnderARunningDaemon(t *testing.T) {
+	t.Parallel()
 	erp := startERP(t, flexitest.Options{})
 	r := begin(t, settings(t, erp, t.TempDir()))
 	r.push("FV-1")

@@ -10,6 +10,7 @@ import (
 // TestIdleDaemonTellsWhatIsWrong: that Flexi refuses the login is told before the first document waits for it, and is over
 // when it is mended.
 func TestIdleDaemonTellsWhatIsWrong(t *testing.T) {
+	t.Parallel()
 	erp := startERP(t, flexitest.Options{})
 	erp.SetPassword("other")
 	r := begin(t, settings(t, erp, t.TempDir()))

@@ -56,6 +56,7 @@ func (r *running) gate(reason string) (text, remedy string, ok bool) {
 // none of them is parked, almost nothing is sent against the refusal, reason and remedy are shown, and after the remedy all
 // go through, each once.
 func TestRefusedInTheMiddle(t *testing.T) {
+	t.Parallel()
 	for name, tc := range map[string]struct {
 		reason, remedy string
 		refuse, mend   func(*flexitest.Server)

@@ -16,7 +16,7 @@ import (
 	"flexid/cmd/internal/api"
 	"flexid/config"
 	"flexid/flexi/flexitest"
-	"flexid/internal/ramdir"
+	"flexid/internal/testenv"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -25,7 +25,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	ramdir.Use()
+	testenv.InMemory()
+	testenv.Parallel(8)
 	goleak.VerifyTestMain(m)
 }
 

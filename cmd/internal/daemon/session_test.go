@@ -54,6 +54,7 @@ func TestSessionLogin(t *testing.T) {
 }
 
 func TestSessionLoginRefused(t *testing.T) {
+	t.Parallel()
 	const password = "tajne-heslo-9"
 	erp := startERP(t, flexitest.Options{})
 	r := begin(t, settings(t, erp, t.TempDir(), "FLEXID_FLEXI_AUTH=session", "FLEXID_FLEXI_PASSWORD="+password, "FLEXID_FLEXI_PAUSE=200ms"))

@@ -16,6 +16,7 @@ import (
 // TestStopWithAWriteInFlight: a stop does not wait for an ERP that does not answer, and what was in flight is looked up
 // before anything is sent again.
 func TestStopWithAWriteInFlight(t *testing.T) {
+	t.Parallel()
 	for name, committed := range map[string]bool{"not done": false, "done": true} {
 		t.Run(name, func(t *testing.T) {
 			erp := startERP(t, flexitest.Options{AllowUsedNumbers: true})
@@ -74,6 +75,7 @@ func stopNATS(t *testing.T, s *embedded.Server) {
 }
 
 func TestNATSGoesAndComesBack(t *testing.T) {
+	t.Parallel()
 	erp := startERP(t, flexitest.Options{})
 	dir := filepath.Join(t.TempDir(), "nats")
 	ns := startNATS(t, dir, "127.0.0.1:0")

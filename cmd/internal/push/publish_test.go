@@ -284,6 +284,7 @@ func TestPublishStops(t *testing.T) {
 
 // TestPublishGivesUpWhatIsHopeless names the line, and does not try again for ever.
 func TestPublishGivesUpWhatIsHopeless(t *testing.T) {
+	t.Parallel()
 	js := stand(t, stream.Options{})
 	s := spoolOf(t, slices.Concat(numbered(5), []string{`{"evidence":"banka","op":"update","document":{"kod":"BIG"}}`}, numbered(3))...)
 	w := &hopeless{&wire{JetStream: js}}

@@ -16,7 +16,7 @@ import (
 	"flexid/batch/stream/embedded"
 	"flexid/cmd/internal/api"
 	"flexid/cmd/internal/push"
-	"flexid/internal/ramdir"
+	"flexid/internal/testenv"
 	"flexid/verify"
 	"flexid/verify/ledger"
 
@@ -26,7 +26,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	ramdir.Use()
+	testenv.InMemory()
+	testenv.Parallel(8)
 	goleak.VerifyTestMain(m)
 }
 
@@ -311,8 +312,10 @@ func TestRunAsksWhereTheStreamIsSilent(t *testing.T) {
 
 // TestRunDoesNotWaitForAPerson: what waits behind a document that a person has to decide is reported, not waited for.
 func TestRunDoesNotWaitForAPerson(t *testing.T) {
+	t.Parallel()
 	for reason, held := range map[ledger.Reason]bool{ledger.Conflict: true, ledger.Duplicate: true, ledger.Unknown: true, ledger.Rejected: false} {
 		t.Run(string(reason), func(t *testing.T) {
+			t.Parallel()
 			js := stand(t, stream.Options{})
 			p := &peer{quiet: true, state: always(ledger.Queued, ledger.Behind), row: api.Row{Evidence: "banka", Key: "B1", State: "parked", Reason: string(reason)}}
 			p.work(t, js)
@@ -336,6 +339,7 @@ func TestRunDoesNotWaitForAPerson(t *testing.T) {
 }
 
 func TestRunGivesUpAndTellsWhatStands(t *testing.T) {
+	t.Parallel()
 	js := stand(t, stream.Options{})
 	p := &peer{quiet: true, state: func(key string) (ledger.State, ledger.Reason) {
 		if key == "B2" {
@@ -359,6 +363,7 @@ func TestRunGivesUpAndTellsWhatStands(t *testing.T) {
 }
 
 func TestRunWaitsForAFullStream(t *testing.T) {
+	t.Parallel()
 	js := stand(t, stream.Options{MaxBytes: 4 << 10})
 	p := &peer{state: always(ledger.Confirmed, "")}
 	s := spoolOf(t, numbered(100)...)
@@ -377,6 +382,7 @@ func TestRunWaitsForAFullStream(t *testing.T) {
 }
 
 func TestRunStopsWhenItIsTold(t *testing.T) {
+	t.Parallel()
 	js := stand(t, stream.Options{MaxBytes: 4 << 10})
 	s := spoolOf(t, numbered(100)...)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -390,6 +396,7 @@ func TestRunStopsWhenItIsTold(t *testing.T) {
 
 // TestRunWaitsForReadBacks: what turns out wrong at the end is in the report.
 func TestRunWaitsForReadBacks(t *testing.T) {
+	t.Parallel()
 	js := stand(t, stream.Options{})
 	p := &peer{state: always(ledger.Confirmed, "")}
 	p.work(t, js)

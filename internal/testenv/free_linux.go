@@ -1,4 +1,4 @@
-package ramdir
+package testenv
 
 import "syscall"
 

@@ -1,12 +1,13 @@
-package ramdir
+package testenv
 
 import (
+	"flag"
 	"os"
 	"strings"
 	"testing"
 )
 
-func TestUse(t *testing.T) {
+func TestInMemory(t *testing.T) {
 	for _, c := range []struct{ name, tmpdir string }{{"somebody chose a directory", t.TempDir()}, {"nobody chose one", ""}} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Setenv("TMPDIR", c.tmpdir)
@@ -17,7 +18,7 @@ func TestUse(t *testing.T) {
 					want = before
 				}
 			}
-			Use()
+			InMemory()
 			if os.TempDir() != want {
 				t.Errorf("temporary directories are in %s, want %s", os.TempDir(), want)
 			}
@@ -33,5 +34,15 @@ func TestDiskEndsWithItsTest(t *testing.T) {
 	t.Run("inner", func(t *testing.T) { dir = Disk(t) })
 	if _, err := os.Stat(dir); !os.IsNotExist(err) {
 		t.Errorf("%s is left: %v", dir, err)
+	}
+}
+
+func TestParallel(t *testing.T) {
+	before := flag.Lookup("test.parallel").Value.String()
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
+	Parallel(7)
+	if now := flag.Lookup("test.parallel").Value.String(); given && now != before || !given && now != "7" {
+		t.Errorf("-parallel was %s (given: %v) and is %s", before, given, now)
 	}
 }

@@ -207,9 +207,7 @@ func (e *Engine) decideResend(ctx context.Context, row *ledger.Row) (string, err
 		if err != nil {
 			return "", err
 		}
-		if row.Last != nil && len(ans.seen.all()) == 0 {
-			row.Last, row.Base, row.FlexiID, row.Marked = nil, nil, "", false // the record is gone: the key is unknown again
-		}
+		forgetGone(row, ans)
 		e.anew(row)
 		return "it is judged and sent again", nil
 	}
@@ -218,6 +216,13 @@ func (e *Engine) decideResend(ctx context.Context, row *ledger.Row) (string, err
 	w.Absences, w.LastAbs, w.Step, w.Ended = 0, time.Time{}, 0, now
 	row.Due = now
 	return "it is sent again after three looks that show that it is not done", nil
+}
+
+// forgetGone makes a key unknown again whose record is gone: what comes next would build on nothing.
+func forgetGone(row *ledger.Row, ans answer) {
+	if row.Last != nil && len(ans.seen.all()) == 0 {
+		row.Last, row.Base, row.FlexiID, row.Marked = nil, nil, "", false
+	}
 }
 
 // anew puts the current event back into the queue as if it had just come, with its history.
@@ -268,6 +273,7 @@ func (e *Engine) decideDrop(ctx context.Context, row *ledger.Row) (string, error
 			}
 		}
 		e.note(t, "person", f, ans)
+		forgetGone(row, ans)
 	}
 	if why := dropRefused(row); why != "" {
 		return "", &DecisionError{Text: why}

@@ -69,6 +69,9 @@ func (e *Engine) recognise(ctx context.Context, t *task, records []flexi.Record)
 	// A payable's number holds within its year.
 	year := e.yearOf(t, s.mine)
 	for _, r := range named {
+		if len(s.mine) > 0 && t.ev.Number == "" && e.otherOfOurs(t, r) != "" {
+			continue // by a number that an answer told us, and told us wrong
+		}
 		if !e.byPairAlone(t, r) || sameNumber(year, t.number(), r.Issued(e.o.Settings.Zone), cisDosle(r)) {
 			s.others = append(s.others, r)
 		}
@@ -96,7 +99,10 @@ func (e *Engine) knowledge(ctx context.Context, t *task) (*knowledge, error) {
 	if row.Last == nil || row.Marked {
 		return nil, nil
 	}
-	left, err := e.expected(ctx, row)
+	left, err := t.left, error(nil)
+	if left == nil {
+		left, err = e.expected(ctx, row)
+	}
 	if err != nil {
 		return nil, err
 	}

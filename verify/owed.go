@@ -121,8 +121,9 @@ func (e *Engine) learnID(ctx context.Context, t *task, ans answer) {
 		return
 	}
 	row.FlexiID = mine[0].ID()
-	if n := shownNumber(row.Evidence, mine[0]); n != "" && row.Number == "" {
-		row.Number = n
+	n := shownNumber(row.Evidence, mine[0])
+	if _, given, err := flexi.NumberOf(row.Evidence, t.left); n != "" && (row.Number == "" || !given && err == nil) { // Flexi drew it
+		row.Number, row.Last.Number = n, ""
 		e.ownDrawn(ctx, row, n)
 	}
 	if row.Work.Final {

@@ -3,6 +3,7 @@ package verify_test
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -472,5 +473,75 @@ func TestSharedFlexiID(t *testing.T) {
 			b.t.Errorf("it says %+v", p)
 		}
 		b.wantWrites(1)
+	})
+}
+
+// TestSwappedIDs: an answer about several documents tells each the id of another one. The looks put it right by the external
+// ids, and a change goes to the right record.
+func TestSwappedIDs(t *testing.T) {
+	for _, drawn := range []bool{false, true} {
+		t.Run(fmt.Sprint("numbers drawn ", drawn), func(t *testing.T) {
+			virtual(t, func(b *bench) {
+				b.start()
+				b.grown()
+				other := map[string]string{}
+				for i := range 20 {
+					other[fmt.Sprint("ext:FLEXID:P", i)] = fmt.Sprint("ext:FLEXID:P", (i+1)%20)
+				}
+				b.fake.SpellRequestIDs(func(id string) string {
+					if x, ok := other[id]; ok {
+						return x
+					}
+					return id
+				})
+				for i := range 20 {
+					body := invoice(fmt.Sprint("P", i), "varSym", fmt.Sprint(100+i))
+					if drawn {
+						delete(body, "kod")
+					}
+					b.push(flexi.Create, fmt.Sprint("P", i), body)
+				}
+				b.until(time.Minute, "confirmed", func() bool { return b.in(ledger.Confirmed) == 80 })
+				b.fake.SpellRequestIDs(nil)
+				if slices.Max(b.sizes()) < 2 {
+					b.t.Fatal("no request carried several documents")
+				}
+				b.pass(6 * time.Minute)
+				for i := range 20 {
+					key := fmt.Sprint("P", i)
+					r, rec := b.row(key), b.fake.Find("faktura-vydana", "ext:FLEXID:"+key)
+					if len(rec) != 1 || r.State != ledger.Confirmed || r.FlexiID != fmt.Sprint(rec[0].ID) || r.Number != rec[0].Number {
+						b.t.Errorf("%s is %s(%s), id %s, number %s, not one record %v", key, r.State, r.Reason, r.FlexiID, r.Number, len(rec))
+					}
+				}
+				b.push(flexi.Storno, "P3", doc{})
+				b.until(time.Minute, "cancelled", func() bool { r := b.row("P3"); return r.Head == 2 && r.State == ledger.Confirmed })
+				for _, rec := range b.fake.Records("faktura-vydana") {
+					ours := slices.Contains(rec.ExternalIDs, "ext:FLEXID:P3")
+					if cancelled := fmt.Sprint(rec.Fields["storno"]) == "true"; cancelled != ours {
+						b.t.Errorf("record %d %v: cancelled %v", rec.ID, rec.ExternalIDs, cancelled)
+					}
+				}
+			})
+		})
+	}
+}
+
+// TestDropOfWhatIsGone: a person gives up a document whose record is gone. The key is unknown then: the same content sent
+// again is not taken for what stands in Flexi.
+func TestDropOfWhatIsGone(t *testing.T) {
+	virtual(t, func(b *bench) {
+		b.start()
+		b.created("X", invoice("X"))
+		r := b.created("A", invoice("A"))
+		b.fake.Remove("faktura-vydana", atoi(r.FlexiID))
+		b.push(flexi.Update, "A", doc{"popis": "Oprava"})
+		if r := b.becomes("A", time.Minute, ledger.Parked, ledger.Conflict); r.Cause != string(flexi.Gone) {
+			b.t.Errorf("cause %q", r.Cause)
+		}
+		must(b.t, b.decide("A", verify.DecideDrop))
+		b.push(flexi.Upsert, "A", invoice("A"))
+		b.becomes("A", time.Minute, ledger.Confirmed, "")
+		b.wantRecords("A", 1)
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/prometheus/client_golang/prometheus"
@@ -191,19 +192,21 @@ func (c *core) openDoor(ctx context.Context, state *ledger.StateBucket) {
 		<-ctx.Done()
 		return
 	}
+	var read time.Time // the reader's last, in this run
 	reader := changes.New(changes.Options{
-		Feed: erp{c.client, c.d.metrics.Call, c.who}, Store: state, Teller: stream.NewPublisher(c.d.js, c.d.streams), Fell: c.fell,
-		Read: func(next int64) { o.cursor.Set(float64(next)) }, Now: c.d.now, Log: c.d.log,
+		Feed: erp{c.client, c.d.metrics.Call, c.who}, Store: state, Teller: stream.NewPublisher(c.d.js, c.d.streams),
+		Fell: func(known, now int64) { c.fell(read, known, now) },
+		Read: func(next int64) { read = c.d.now(); o.cursor.Set(float64(next)) }, Now: c.d.now, Log: c.d.log,
 	})
 	o.reader.Store(reader)
 	defer o.reader.Store(nil)
 	reader.Run(ctx)
 }
 
-// fell stops the writes as the engine does when a look notices the same.
-func (c *core) fell(known, now int64) {
-	c.engine.Hold("restored", fmt.Sprintf("Flexi's version of all changes fell from %d to %d: it was restored from a backup", known, now),
-		"check what is missing in Flexi, then `flexid company accept --restored`")
+// fell stops the writes as the engine does when a look notices the same, unless a person has accepted it since the reader
+// read last.
+func (c *core) fell(since time.Time, known, now int64) {
+	c.engine.Restored(since, fmt.Sprintf("Flexi's version of all changes fell from %d to %d: it was restored from a backup", known, now))
 }
 
 // Changes checks the company, counts and asks: the log of another company under the same name is not ours.

@@ -42,6 +42,9 @@ func (f *fakeCompany) SetMeta(_ context.Context, m ledger.Meta, _ uint64) error 
 }
 
 func (f *fakeCompany) identity() *identity {
+	if f.meta.Company == "" {
+		f.meta.Company = "firma"
+	}
 	return &identity{erp: f, name: "firma", pins: f, hold: func(text, remedy string) { f.holds, f.remedy = append(f.holds, text), remedy }}
 }
 

@@ -90,7 +90,43 @@ func (c *Client) listAsk(q Query) (ask, error) {
 		kind = "lookup"
 	}
 	return ask{op: "list " + q.Evidence, kind: kind, method: http.MethodPost,
-		path: c.companyPath("/" + q.Evidence + "/query.json?auth=http"), body: body}, nil
+		path: c.companyPath("/" + q.Evidence + "/query.json?" + addressOf(q)), body: body}, nil
+}
+
+// addressOf says in the address too what decides about the validity of a list: a server may not honour it in a body. A proxy
+// that rewrites the address can do no harm, since rows and count are compared.
+func addressOf(q Query) string {
+	s := "auth=http&limit=" + strconv.Itoa(q.Limit) + "&start=" + strconv.Itoa(q.Start) + "&add-row-count=true"
+	if q.GlobalVersion {
+		s += "&add-global-version=true"
+	}
+	return s
+}
+
+// UnfitError is a list from which nothing can be concluded, though the ERP gave it with success: it will give the same answer
+// to the same question again.
+type UnfitError struct{ Text string }
+
+func (e *UnfitError) Error() string { return e.Text }
+
+// Unfit says whether an error of List is about the question or its answer, not about how the server is: asked again as it is
+// it will fail again. Size is set where a question about less may do.
+func Unfit(err error) (size, unfit bool) {
+	var u *UnfitError
+	if errors.As(err, &u) || errors.Is(err, errAnswerLimit) {
+		return true, true
+	}
+	var e *Error
+	if !errors.As(err, &e) {
+		return false, false
+	}
+	switch e.Status {
+	case http.StatusRequestEntityTooLarge, http.StatusRequestURITooLong, http.StatusRequestHeaderFieldsTooLarge:
+		return true, true
+	case http.StatusBadRequest, http.StatusUnprocessableEntity:
+		return false, true
+	}
+	return false, false
 }
 
 func decodePage(q Query, body []byte) (Page, error) {
@@ -127,7 +163,7 @@ func decodePage(q Query, body []byte) (Page, error) {
 		page.Records = append(page.Records, Record(m))
 	}
 	if want := max(page.RowCount-q.Start, 0); q.Limit == 0 && page.RowCount >= 0 && want != len(all) {
-		return Page{}, fmt.Errorf("the ERP counts %d rows and sent %d", want, len(all))
+		return Page{}, &UnfitError{fmt.Sprintf("the ERP counts %d rows and sent %d", want, len(all))}
 	}
 	return page, nil
 }

@@ -242,7 +242,10 @@ func readStatus(a answer) error {
 // worthAnotherTry reports whether the same question may be answered a moment later.
 func worthAnotherTry(e *Error) bool {
 	var cert *CertError
+	var unfit *UnfitError
 	switch {
+	case errors.As(e, &unfit):
+		return false
 	case isQuota(e), errors.As(e, &cert), e.Status == http.StatusNotImplemented, e.Status == http.StatusHTTPVersionNotSupported:
 		return false
 	case e.Outcome == NotSent, e.Outcome == Refused:

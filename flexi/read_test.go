@@ -26,7 +26,7 @@ func TestListOnTheWire(t *testing.T) {
 		t.Fatalf("%+v, %v", page, err)
 	}
 	_, bytes, reqs := s.seen()
-	if len(reqs) != 1 || !strings.HasPrefix(reqs[0].head, "POST /c/demo/banka/query.json?auth=http HTTP/1.1\r\n") ||
+	if len(reqs) != 1 || !strings.HasPrefix(reqs[0].head, "POST /c/demo/banka/query.json?auth=http&limit=0&start=0&add-row-count=true&add-global-version=true HTTP/1.1\r\n") ||
 		reqs[0].header("Cache-Control") != "no-cache" || reqs[0].header("Connection") != "close" {
 		t.Fatalf("requests: %+v", reqs)
 	}

@@ -31,7 +31,9 @@ func (l *looker) control(ctx context.Context, evidence string) (control, error) 
 		Evidence: evidence, Fields: []string{"id", "external-ids"}, Limit: 1, Order: "id@D", Lookup: true, GlobalVersion: true,
 	})
 	if err != nil {
-		l.report(evidence, err)
+		if _, unfit := flexi.Unfit(err); !unfit {
+			l.report(evidence, err)
+		}
 		return control{}, err
 	}
 	c = control{at: l.now(), empty: len(page.Records) == 0}

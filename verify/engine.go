@@ -61,6 +61,7 @@ func New(o Options) (*Engine, error) {
 	e.gate.opened = func() { e.index.hurry(e.o.Now()) }
 	e.gate.waiting = e.index.candidates
 	e.look = newLooker(o.ERP, e.fence, e.marks, o.Now, e.called, e.readEnded)
+	e.look.lookable = e.lookable
 	return e, nil
 }
 

@@ -2,7 +2,6 @@ package verify
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -30,7 +29,10 @@ type question struct {
 // answer is one look. Only a valid one counts: an invalid one proves nothing and uses nothing up.
 type answer struct {
 	valid   bool
-	why     string // of an invalid look
+	why     string    // of an invalid look
+	since   time.Time // of an invalid look: the first of them in a row
+	unfit   bool      // Flexi was asked and will answer so again
+	alone   bool      // of this document alone: others of the evidence can be looked up
 	at      time.Time
 	records []flexi.Record // those that carry one of the identifiers asked for
 	seen    sighting       // whose they are; set by Engine.lookUp
@@ -60,12 +62,21 @@ type looker struct {
 	sent     map[string][]string  // ids of records that we made before this start
 	bare     map[string]time.Time // since when such an evidence shows none
 	distrust time.Duration        // how long that is not believed
+
+	lookable func(evidence, why string) // an evidence can be looked up, or cannot and why
+	sizes    map[string]lookSize        // after an answer that was too large
+	spoilers map[string]bool            // documents whose questions spoil a pack
+	streak   map[string]map[string]bool // documents that cannot be looked up since the last valid look
+	since    map[string]time.Time       // when the invalid looks of a document began
+	lost     map[string]time.Time       // since when a question gets no answer while others do
 }
 
 func newLooker(erp Reader, f *fence, m *marks, now func() time.Time, called func(string), report func(string, error)) *looker {
 	return &looker{
 		erp: erp, fence: f, marks: m, now: now, called: called, report: report, asks: make(chan ask), controls: map[string]control{},
 		had: map[string]bool{}, sent: map[string][]string{}, bare: map[string]time.Time{}, distrust: 15 * time.Minute,
+		lookable: func(string, string) {}, sizes: map[string]lookSize{}, spoilers: map[string]bool{}, streak: map[string]map[string]bool{},
+		lost: map[string]time.Time{}, since: map[string]time.Time{},
 	}
 }
 
@@ -138,39 +149,46 @@ func tell(ctx context.Context, to chan<- string, evidence string) {
 	}
 }
 
-func (l *looker) answer(ctx context.Context, evidence string, pack []ask) {
-	for try := 0; ; try++ {
-		records, why := l.request(ctx, evidence, pack)
-		// The evidence stopped being empty while we looked: ask again, now with a control.
-		if why == notEmptyAnyMore && try < 3 {
-			continue
-		}
-		at := l.now()
-		for _, a := range pack {
-			ans := answer{valid: why == "", why: why, at: at, doubtful: l.doubtful(evidence)}
-			if ans.valid {
-				for _, r := range records {
-					if a.q.names(r) {
-						ans.records = append(ans.records, r)
-					}
-				}
-			}
-			a.reply <- ans
-		}
-		return
-	}
-}
-
-const notEmptyAnyMore = "the evidence stopped being empty during the look"
-
-// request is one look on the wire; why says in words what makes it invalid.
-func (l *looker) request(ctx context.Context, evidence string, pack []ask) (records []flexi.Record, why string) {
+// request is one look on the wire.
+func (l *looker) request(ctx context.Context, evidence string, pack []ask) (records []flexi.Record, f failure) {
 	ctl, err := l.control(ctx, evidence)
 	if err != nil {
-		return nil, "no control record: " + err.Error()
+		return nil, l.noControl(err)
 	}
-	var parts []flexi.Filter
-	fields := []string{"id", "kod", "external-ids", "lastUpdate"}
+	l.called("lookup")
+	known := l.marks.known()
+	page, err := l.erp.List(ctx, flexi.Query{
+		Evidence: evidence, Filter: flexi.Or(l.filters(evidence, ctl, pack)...), Fields: fieldsOf(pack), Lookup: true, Limit: 0, GlobalVersion: true,
+	})
+	if err == nil {
+		l.marks.version(page.GlobalVersion, known)
+	}
+	switch {
+	case err != nil:
+		return nil, l.failed(evidence, err)
+	case page.RowCount != len(page.Records):
+		return nil, failure{why: miscounted(page), unfit: true, size: true}
+	}
+	l.report(evidence, nil)
+	if ctl.id != "" && !slices.ContainsFunc(page.Records, func(r flexi.Record) bool { return r.ID() == ctl.id }) {
+		return nil, l.controlLost(evidence, ctl.id)
+	}
+	if ctl.empty {
+		l.forget(evidence)
+		if ctl, err = l.control(ctx, evidence); err != nil {
+			return nil, l.noControl(err)
+		} else if !ctl.empty {
+			return nil, failure{why: "the evidence stopped being empty during the look", again: true}
+		}
+	}
+	for _, r := range page.Records {
+		l.fence.saw(evidence, r)
+	}
+	return page.Records, failure{}
+}
+
+// filters select what a pack asks about, the control and the witnesses.
+func (l *looker) filters(evidence string, ctl control, pack []ask) (parts []flexi.Filter) {
 	seen := map[string]bool{}
 	for _, a := range pack {
 		for _, f := range a.q.filters() {
@@ -179,43 +197,19 @@ func (l *looker) request(ctx context.Context, evidence string, pack []ask) (reco
 				parts = append(parts, f)
 			}
 		}
-		fields = append(fields, a.q.fields...)
 	}
 	if ctl.id != "" {
 		parts = append(parts, flexi.IDEq(ctl.id))
 	}
-	parts = append(parts, l.witnesses(evidence)...)
-	l.called("lookup")
-	known := l.marks.known()
-	page, err := l.erp.List(ctx, flexi.Query{
-		Evidence: evidence, Filter: flexi.Or(parts...), Fields: mergeFields(fields), Lookup: true, Limit: 0, GlobalVersion: true,
-	})
-	if err == nil {
-		l.marks.version(page.GlobalVersion, known)
+	return append(parts, l.witnesses(evidence)...)
+}
+
+func fieldsOf(pack []ask) []string {
+	fields := []string{"id", "kod", "external-ids", "lastUpdate"}
+	for _, a := range pack {
+		fields = append(fields, a.q.fields...)
 	}
-	l.report(evidence, err)
-	if err != nil {
-		return nil, err.Error()
-	}
-	if page.RowCount != len(page.Records) {
-		return nil, fmt.Sprintf("%d rows where Flexi counts %d", len(page.Records), page.RowCount)
-	}
-	if ctl.id != "" && !slices.ContainsFunc(page.Records, func(r flexi.Record) bool { return r.ID() == ctl.id }) {
-		l.forget(evidence)
-		return nil, "the control record " + ctl.id + " did not come back: rights lost, or an old copy was read"
-	}
-	if ctl.empty {
-		l.forget(evidence)
-		if ctl, err = l.control(ctx, evidence); err != nil {
-			return nil, "no control record: " + err.Error()
-		} else if !ctl.empty {
-			return nil, notEmptyAnyMore
-		}
-	}
-	for _, r := range page.Records {
-		l.fence.saw(evidence, r)
-	}
-	return page.Records, ""
+	return mergeFields(fields)
 }
 
 func (q question) filters() []flexi.Filter {

@@ -73,7 +73,7 @@ func (e *Engine) maybe(ctx, work context.Context, row *ledger.Row) (turn, error)
 	}
 	if !ans.valid {
 		// It uses nothing up. The first and the youngest reason are kept, a long outage does not fill the story.
-		if n := len(w.Story.Looks); n == 0 || w.Story.Looks[n-1].Verdict != "invalid" {
+		if n := len(w.Story.Looks); e.noLook(ctx, row, ans) || n == 0 || w.Story.Looks[n-1].Verdict != "invalid" {
 			e.note(t, "settle", finding{verdict: "invalid", problem: ledger.Problem{Text: ans.why}}, ans)
 			if err := e.save(ctx, row); err != nil {
 				return turn{}, err
@@ -81,6 +81,7 @@ func (e *Engine) maybe(ctx, work context.Context, row *ledger.Row) (turn, error)
 		}
 		return at(e.afterInvalid(row, now)), nil
 	}
+	lookedAt(w)
 	f, err := e.judge(ctx, t, ans)
 	if err != nil {
 		return turn{}, err

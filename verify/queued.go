@@ -103,7 +103,7 @@ func (e *Engine) queued(ctx, work context.Context, row *ledger.Row, trial bool) 
 	switch {
 	case e.seenJustNow(row):
 		t.op = row.Work.Write // as the look decided
-	case t.op != flexi.Create || e.o.Settings.LookFirst || row.LookOnce || e.marks.unchecked():
+	case t.op != flexi.Create || e.o.Settings.LookFirst || row.LookOnce || e.marks.unchecked() || t.trial:
 		if tn, send, err := e.firstLook(ctx, t); err != nil || !send {
 			return tn, err
 		}
@@ -246,8 +246,13 @@ func (e *Engine) firstLook(ctx context.Context, t *task) (tn turn, send bool, er
 		return turn{}, false, err
 	}
 	if !ans.valid {
-		return at(e.o.Now().Add(e.o.Settings.Probe/2 + time.Duration(e.o.Rand()*float64(e.o.Settings.Probe)))), false, nil
+		if e.noLook(ctx, row, ans) {
+			row.Reason = ledger.Waiting
+			err = e.save(ctx, row)
+		}
+		return at(e.o.Now().Add(e.lookPause(ans))), false, err
 	}
+	lookedAt(row.Work)
 	v, err := e.judge(ctx, t, ans)
 	if err != nil {
 		return turn{}, false, err

@@ -135,7 +135,7 @@ func (e *Engine) acceptAgain(ctx context.Context, receipt Receipt, row ledger.Ro
 	case errors.Is(err, ledger.ErrNoRow):
 		// The first delivery took the event id and never reached the row.
 		return e.append(ctx, receipt, row, ev)
-	case have.State == ledger.Confirmed && have.Head == have.Tail:
+	case have.State == ledger.Confirmed && !have.More():
 		ev.Born = ledger.Repeated
 		return e.append(ctx, receipt, row, ev)
 	}
@@ -171,6 +171,9 @@ func (e *Engine) appended(r *ledger.Row, ev *ledger.Event) {
 		r.Era = max(r.Era, e.marks.era()) // nothing took effect in an earlier company
 	}
 	if r.Head == 0 || r.Work == nil || r.Work.Final {
+		if r.Next() < r.Tail {
+			return // it shows an earlier one that is not over either
+		}
 		r.State, r.Reason, r.Cause, r.Sends = ledger.Queued, "", "", 0
 		r.Due = now
 		describe(r, ev, e.o.Settings.Zone)

@@ -106,12 +106,12 @@ func (e *Engine) step(ctx, work context.Context, row *ledger.Row, seen sight) (t
 
 	// 3. The next event of the queue, once the current one is over and nothing is owed: a look may find that what the next one
 	// builds on is gone.
-	if (row.Work == nil || row.Work.Final) && row.Head < row.Tail {
+	if (row.Work == nil || row.Work.Final) && row.More() {
 		if row.Work != nil && e.lookIsDue(row) {
 			return e.check(ctx, row, len(row.Late) > 0 && !now.Before(row.Late[0]))
 		}
 		if quiet := e.settled(row); now.Before(quiet) {
-			return at(quiet), nil
+			return e.showNext(ctx, row, quiet)
 		}
 		if err := e.foldBase(ctx, row); err != nil {
 			return turn{}, err
@@ -145,16 +145,30 @@ func (e *Engine) begin(ctx context.Context, row *ledger.Row) error {
 			return err
 		}
 	}
-	ev, err := e.o.Ledger.Event(ctx, row.ID, row.Head+1)
+	ev, err := e.o.Ledger.Event(ctx, row.ID, row.Next())
 	if err != nil {
-		return fmt.Errorf("reading event %d: %w", row.Head+1, err)
+		return fmt.Errorf("reading event %d: %w", row.Next(), err)
 	}
 	now := e.o.Now()
-	row.Head++
-	row.Work = &ledger.Work{N: row.Head, Op: ev.Op, Begun: now, FirstTry: now}
+	row.Turn()
+	row.Work = begun(&ev, now)
 	row.State, row.Reason, row.Cause, row.Sends, row.Due = ledger.Queued, "", "", 0, now
 	describe(row, &ev, e.o.Settings.Zone)
 	return nil
+}
+
+// showNext lets a row that waits for the settle time of the event before show the event that waits.
+func (e *Engine) showNext(ctx context.Context, row *ledger.Row, quiet time.Time) (turn, error) {
+	if row.State == ledger.Queued && row.Reason == ledger.Waiting {
+		return at(quiet), nil
+	}
+	ev, err := e.o.Ledger.Event(ctx, row.ID, row.Next())
+	if err != nil {
+		return turn{}, fmt.Errorf("reading event %d: %w", row.Next(), err)
+	}
+	describe(row, &ev, e.o.Settings.Zone)
+	row.State, row.Reason, row.Cause, row.Sends, row.Due = ledger.Queued, ledger.Waiting, "", 0, quiet
+	return at(quiet), e.save(ctx, row)
 }
 
 // keepStory writes what became of an event that is over beside its body. Doing it twice is harmless.
@@ -166,7 +180,7 @@ func (e *Engine) keepStory(ctx context.Context, row *ledger.Row, w *ledger.Work)
 	if err != nil {
 		return fmt.Errorf("reading event %d: %w", w.N, err)
 	}
-	if ev.State != "" && ev.Story != nil {
+	if ev.State != "" && ev.Story != nil && !w.Redone {
 		return nil
 	}
 	story := w.Story
@@ -257,6 +271,10 @@ func lastAttempt(w *ledger.Work) *ledger.Attempt {
 // end closes the current event with an effect on nothing: dropped, repeated, superseded, or parked for good.
 func (e *Engine) end(row *ledger.Row, s ledger.State, r ledger.Reason) {
 	e.finish(row, s, r)
+	if s == ledger.Parked {
+		refuse(row)
+	}
+	show(row)
 	shedNumbers(row)
 }
 
@@ -269,6 +287,9 @@ func (e *Engine) finish(row *ledger.Row, s ledger.State, r ledger.Reason) {
 	e.untold(row)
 	if w.Opens > 0 {
 		row.Late = e.lateLooks(now)
+	}
+	if d := row.Dropped; d != nil && w.N > d.N && !(s == ledger.Dropped && r == ledger.Repeated) {
+		row.Dropped = nil
 	}
 	if s != ledger.Confirmed { // a confirmed one is read back, and may prove the fence then
 		e.fence.forget(row.ID)
@@ -308,14 +329,16 @@ func (e *Engine) confirm(row *ledger.Row, ev *ledger.Event, x effect) {
 	if w.Write == flexi.Create && w.Opens == 1 && w.Attempt == 1 && x.own && !x.sent {
 		row.Quiet, row.LookOnce = time.Time{}, false
 	}
-	e.finish(row, ledger.Confirmed, x.reason)
-	defer shedNumbers(row)
 	row.Cause = ""
-	if ev.Version != nil {
-		row.Known = ev.Version
-	}
+	e.finish(row, ledger.Confirmed, x.reason)
+	settleRefused(row, row.Last == nil && ev.Op != flexi.Delete)
+	defer func() { show(row); shedNumbers(row) }()
+	learnVersion(row, ev.Version)
 	if ev.Op == flexi.Delete {
-		row.Last, row.Base, row.FlexiID, row.Marked, row.ReadBack = nil, nil, "", false, time.Time{}
+		if ev.Version == nil {
+			row.Known = nil // the next document under this key begins anew
+		}
+		forgetRecord(row)
 		e.look.gone(row.Evidence)
 		return
 	}

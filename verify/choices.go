@@ -55,7 +55,7 @@ func waitsForPerson(row *ledger.Row) bool {
 // closable: an event that had no effect and is the document's last. It is over, and stays in the lists until a person
 // closes it or sends it again.
 func closable(row *ledger.Row) bool {
-	return row.Work != nil && row.Work.Final && row.State == ledger.Parked && row.Head == row.Tail
+	return row.Work != nil && row.Work.Final && row.State == ledger.Parked && !row.More()
 }
 
 // droppable: there is something to give up.

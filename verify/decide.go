@@ -176,7 +176,12 @@ func (e *Engine) decideConfirm(ctx context.Context, row *ledger.Row) (string, er
 	if other != "" {
 		return "", &DecisionError{Text: "record " + all[0].ID() + " is another document of ours, " + other + ": drop this one, or correct its number"}
 	}
+	as, err := e.asSent(ctx, t, all[0])
+	if err != nil {
+		return "", err
+	}
 	e.confirm(row, t.ev, effect{flexiID: all[0].ID(), number: shownNumber(row.Evidence, all[0]), reason: ledger.Adopted, own: carries(all[0], row.Ext)})
+	e.keep(row, all[0], as)
 	rec := ledger.Event{Number: row.Number, Body: shownFields(all[0])}
 	describe(row, &rec, e.o.Settings.Zone)
 	// As it stands now is as the person wants it: later changes are judged against that, not against what was sent.
@@ -191,6 +196,38 @@ func (e *Engine) decideConfirm(ctx context.Context, row *ledger.Row) (string, er
 	return "record " + all[0].ID(), nil
 }
 
+// asSent says whether a record shows what the event wants.
+func (e *Engine) asSent(ctx context.Context, t *task, rec flexi.Record) (bool, error) {
+	if t.ev.Op == flexi.Storno || t.ev.Op == flexi.Delete || t.ev.Body == nil {
+		return true, nil
+	}
+	res, err := e.comparer(ctx, t).Compare(ctx, t.ev.Body, rec)
+	if err != nil {
+		return false, fmt.Errorf("comparing with record %s: %w", rec.ID(), err)
+	}
+	return res.Equal(false), nil // free texts too: a person kept them
+}
+
+// keep: a person took the record as the document. Its number is what the record shows, and where its content is not what was
+// sent, nobody may later be told that it is.
+func (e *Engine) keep(row *ledger.Row, rec flexi.Record, asSent bool) {
+	last := row.Last
+	if last == nil {
+		return
+	}
+	if pairless(row.Evidence) {
+		if n := shownNumber(row.Evidence, rec); n != "" {
+			last.Number = n
+		}
+	} else {
+		last.Number, last.Year = cisDosle(rec), flexi.Year(rec.Issued(e.o.Settings.Zone))
+	}
+	if !asSent {
+		last.Kept, last.Digest = last.Digest, ""
+	}
+	shedNumbers(row)
+}
+
 func (e *Engine) decideResend(ctx context.Context, row *ledger.Row) (string, error) {
 	if row.Aside != nil {
 		return e.resendAside(ctx, row)
@@ -199,6 +236,16 @@ func (e *Engine) decideResend(ctx context.Context, row *ledger.Row) (string, err
 	if why := resendRefused(row); why != "" {
 		return "", &DecisionError{Text: why}
 	}
+	if row.Missing() != nil {
+		for _, r := range row.Refused {
+			row.Redo = append(row.Redo, r.N)
+		}
+		row.Refused = nil
+		show(row)
+		row.Due = now
+		return "what was refused is judged and sent again", nil
+	}
+	forgive(row, w.N)
 	switch row.Reason {
 	case ledger.Unreadable, ledger.IDReused:
 		return e.resendUnread(ctx, row)
@@ -221,7 +268,7 @@ func (e *Engine) decideResend(ctx context.Context, row *ledger.Row) (string, err
 // forgetGone makes a key unknown again whose record is gone: what comes next would build on nothing.
 func forgetGone(row *ledger.Row, ans answer) {
 	if row.Last != nil && len(ans.seen.all()) == 0 {
-		row.Last, row.Base, row.FlexiID, row.Marked = nil, nil, "", false
+		forgetRecord(row)
 	}
 }
 
@@ -230,7 +277,8 @@ func (e *Engine) anew(row *ledger.Row) {
 	w, now := row.Work, e.o.Now()
 	story := w.Story
 	story.Problem = nil
-	row.Work = &ledger.Work{N: w.N, Op: w.Op, Begun: w.Begun, FirstTry: now, Attempt: w.Attempt, Pass: row.Reason == ledger.Conflict, Story: story}
+	row.Work = &ledger.Work{N: w.N, Op: w.Op, Begun: w.Begun, FirstTry: now, Attempt: w.Attempt, Pass: row.Reason == ledger.Conflict, Story: story,
+		Version: w.Version, Digest: w.Digest, Fields: w.Fields, Redone: w.Redone}
 	row.State, row.Reason, row.Cause, row.Due = ledger.Queued, "", "", now
 }
 
@@ -277,6 +325,12 @@ func (e *Engine) decideDrop(ctx context.Context, row *ledger.Row) (string, error
 	}
 	if why := dropRefused(row); why != "" {
 		return "", &DecisionError{Text: why}
+	}
+	missing := row.Missing() != nil
+	drop(row)
+	if missing {
+		show(row) // the last event stays as it ended
+		return "closed", nil
 	}
 	e.end(row, ledger.Dropped, "")
 	return "dropped", nil

@@ -218,7 +218,7 @@ func (e *Engine) due(row *ledger.Row) time.Time {
 		}
 		return e.o.Now()
 	}
-	if (row.Work == nil || row.Work.Final) && row.Head < row.Tail {
+	if (row.Work == nil || row.Work.Final) && row.More() {
 		early(later(e.settled(row), e.o.Now())) // the next event; its own due time is not known before it is begun
 	}
 	early(row.Due)

@@ -35,11 +35,10 @@ func (e *Engine) giveUp(ctx context.Context, id ledger.ID, cause error) time.Tim
 	}
 	now := e.o.Now()
 	if row.Work == nil || row.Work.Final {
-		if row.Head >= row.Tail {
+		if !row.More() {
 			return e.stumble(ctx, "working on "+addressOf(&row).String(), id, cause) // nothing waits: only what is owed is late
 		}
-		row.Head++
-		row.Work = &ledger.Work{N: row.Head, Op: flexi.Create, Begun: now, FirstTry: now}
+		row.Work = &ledger.Work{N: row.Turn(), Op: flexi.Create, Begun: now, FirstTry: now}
 		row.Sends, row.Cause = 0, ""
 	}
 	switch {

@@ -184,9 +184,9 @@ func (x *index) put(row *ledger.Row, due, now time.Time, own bool) {
 
 // place gives an item its place in the queue, once for each event: when it was first seen to wait, or begun before our start.
 func (x *index) place(it *item, row *ledger.Row, now time.Time) {
-	n, since := row.Head+1, now
+	n, since := row.Next(), now
 	if w := row.Work; w != nil && !w.Final {
-		if n = row.Head; w.FirstTry.Before(now) {
+		if n = w.N; w.FirstTry.Before(now) {
 			since = w.FirstTry
 		}
 	}

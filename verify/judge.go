@@ -179,6 +179,7 @@ func (e *Engine) changedUnmarked(ctx context.Context, t *task, r flexi.Record) (
 func (e *Engine) absent(t *task, s sighting) finding {
 	known := t.row.Last != nil
 	switch {
+	case known && t.row.Last.Kept != "" && t.row.Work.Opens == 0 && t.op == flexi.Create:
 	case t.op == flexi.Create, t.op == flexi.Upsert && !known, t.row.Work.Opens > 0 && t.row.Work.Write == flexi.Create:
 		return finding{verdict: verdictSend, op: flexi.Create}
 	case t.op == flexi.Delete && (known || t.row.Work.Opens > 0):
@@ -195,14 +196,15 @@ func (e *Engine) judgeCreate(ctx context.Context, t *task, f finding, op flexi.O
 	if err != nil {
 		return f, fmt.Errorf("comparing with record %s: %w", f.target, err)
 	}
+	strict := t.row.Last != nil && t.row.Last.Kept != "" // a person decided about every difference
 	switch {
-	case res.Equal(f.own):
+	case res.Equal(f.own && !strict):
 		f.verdict = verdictDone
 	case op == flexi.Upsert:
 		return e.judgeUpdate(ctx, t, f)
 	default:
 		f.verdict = verdictConflict
-		f.problem = differs(res, f.own, "record "+f.target+" in Flexi is not as this event says")
+		f.problem = differs(res, f.own && !strict, "record "+f.target+" in Flexi is not as this event says")
 	}
 	return f, nil
 }
@@ -231,6 +233,11 @@ func (e *Engine) judgeUpdate(ctx context.Context, t *task, f finding) (finding, 
 	if why := frozen(f.record); why != "" && !w.Pass {
 		f.verdict = verdictConflict
 		f.problem = differs(res, false, "record "+f.target+" is "+why+": change it in Flexi, or undo that and send again")
+		return f, nil
+	}
+	if last := t.row.Last; last != nil && last.Kept != "" && last.Kept == t.ev.Digest && !w.Pass {
+		f.verdict = verdictConflict
+		f.problem = differs(res, false, "a person kept record "+f.target+" as it is when this content came before: `flexid maybe resend` puts this one, `flexid maybe drop` gives it up for good")
 		return f, nil
 	}
 	f.verdict = verdictSend

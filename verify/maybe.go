@@ -227,7 +227,6 @@ func (e *Engine) notDone(ctx, work context.Context, t *task, f finding, ans answ
 	case w.Reject != nil && (!w.Open || w.Absences >= enoughAbsences && settled):
 		p := *w.Reject
 		e.park(row, ledger.Rejected, p)
-		w.End.Cause = row.Cause
 		return again(), e.save(ctx, row)
 	case w.Absences < enoughAbsences || !settled:
 	case w.Exists:

@@ -102,7 +102,7 @@ func shedNumbers(r *ledger.Row) {
 // usesNumber: an event of the document that is not over may want the number, an attempt of it may still show, or the document
 // has it by the events that took effect.
 func usesNumber(r *ledger.Row, name string) bool {
-	if r.Head < r.Tail || r.Work == nil || !r.Work.Final || len(r.Late) > 0 {
+	if r.More() || r.Work == nil || !r.Work.Final || len(r.Late) > 0 {
 		return true
 	}
 	has := effectiveName(r)

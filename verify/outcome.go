@@ -91,7 +91,6 @@ func (e *Engine) rejected(row *ledger.Row, res *flexi.Result) {
 	row.Cause = string(res.Cause)
 	if !w.Open && !res.NeedLook && !res.Exists {
 		e.park(row, ledger.Rejected, p)
-		w.End.Cause = row.Cause
 		return
 	}
 	now := e.o.Now()
@@ -194,7 +193,7 @@ func (e *Engine) aftermath(work context.Context, row *ledger.Row, s shipped) {
 			e.o.Log.Warn().Err(err).Msg("renewing our user's context at Flexi")
 		}
 	}
-	if row.State == ledger.Confirmed && row.Work.Write == flexi.Create && len(res.Docs) > 0 {
+	if end := row.Work.End; end != nil && end.State == ledger.Confirmed && row.Work.Write == flexi.Create && len(res.Docs) > 0 {
 		e.ownDrawn(work, row, res.Docs[0].Number)
 	}
 }

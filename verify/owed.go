@@ -27,7 +27,7 @@ func (e *Engine) readBackAt(evidence string, now time.Time) time.Time {
 // that was ever open.
 func (e *Engine) owed(ctx context.Context, row *ledger.Row) (turn, error) {
 	now := e.o.Now()
-	idle := row.Work != nil && row.Work.Final && row.Head == row.Tail
+	idle := row.Work != nil && row.Work.Final && !row.More()
 	late := len(row.Late) > 0 && !now.Before(row.Late[0])
 	back := !row.ReadBack.IsZero() && !now.Before(row.ReadBack)
 	switch {
@@ -90,7 +90,7 @@ func (e *Engine) check(ctx context.Context, row *ledger.Row, late bool) (turn, e
 	if reason != "" {
 		f.verdict = verdict(reason)
 	}
-	if row.State == ledger.Confirmed || late {
+	if row.Work.End != nil && row.Work.End.State == ledger.Confirmed || late {
 		e.note(t, why, f, ans)
 	}
 	if w := row.Work; reason == "" || row.State == ledger.Parked && !w.Final {

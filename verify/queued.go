@@ -145,6 +145,9 @@ func (e *Engine) endedAtOnce(t *task) bool {
 	row, ev := t.row, t.ev
 	switch {
 	case ev.Born == ledger.Repeated:
+		if row.Last != nil && row.Last.Digest == ev.Digest {
+			learnVersion(row, ev.Version)
+		}
 		e.end(row, ledger.Confirmed, ledger.Repeated)
 	case ev.Born != "":
 		p := ledger.Problem{Text: "this event cannot be read"}
@@ -155,17 +158,20 @@ func (e *Engine) endedAtOnce(t *task) bool {
 	case older(ev.Version, row.Known):
 		row.Work.Story.Problem = &ledger.Problem{Text: fmt.Sprintf("version %s came after version %s had taken effect", ev.Version.Text, row.Known.Text)}
 		e.end(row, ledger.Confirmed, ledger.Superseded)
+	case droppedBefore(row, ev):
+		row.Work.Story.Problem = &ledger.Problem{Text: "a person dropped this content, and nothing else came since: `flexid maybe resend` sends it"}
+		e.end(row, ledger.Dropped, ledger.Repeated)
 	case !e.allowed(row.Evidence, ev.Op):
+		row.Cause = string(flexi.RightMissing)
 		e.park(row, ledger.Rejected, ledger.Problem{Text: fmt.Sprintf(
 			"operation %s is not allowed for %s: add it to FLEXID_FLEXI_ALLOW and send the event again", ev.Op, row.Evidence)})
-		row.Cause = string(flexi.RightMissing)
-		row.Work.End.Cause = row.Cause
-	case (ev.Op == flexi.Create || ev.Op == flexi.Upsert) && row.Last != nil && row.Last.Digest == ev.Digest && !row.Work.Pass:
+	case repeats(row, ev) && !row.Work.Pass:
+		learnVersion(row, ev.Version)
 		e.end(row, ledger.Confirmed, ledger.Repeated)
-	case ev.Op == flexi.Create && row.Last != nil && !row.Work.Pass:
+	case ev.Op == flexi.Create && row.Last != nil && row.Last.Kept == "" && !row.Work.Pass:
 		e.park(row, ledger.Conflict, ledger.Problem{Text: "this document was created before with other content: `flexid maybe confirm` keeps Flexi's, `flexid maybe resend` puts this one; send changes as update or upsert"})
 	default:
-		if row.Last != nil && (ev.Op == flexi.Upsert || ev.Op == flexi.Create) {
+		if row.Last != nil && (ev.Op == flexi.Upsert || ev.Op == flexi.Create && row.Work.Pass) {
 			t.op = flexi.Update
 		}
 		return false
@@ -283,8 +289,9 @@ func (e *Engine) firstLook(ctx context.Context, t *task) (tn turn, send bool, er
 		}
 		e.confirm(row, t.ev, effect{reason: ledger.Adopted})
 	case verdictNothing:
+		row.Work.Unknown = true
+		row.Cause = string(flexi.OtherCause)
 		e.park(row, ledger.Rejected, v.problem)
-		row.Cause, row.Work.End.Cause = string(flexi.OtherCause), string(flexi.OtherCause)
 	case verdictConflict:
 		e.park(row, ledger.Conflict, v.problem)
 	case verdictDuplicate:

@@ -138,7 +138,7 @@ func (e *Engine) waitsFor(ctx context.Context, t *task) (time.Time, error) {
 
 // unconfirmed: the document never took effect and still may.
 func unconfirmed(r *ledger.Row) bool {
-	return r.Last == nil && (r.Work == nil || !r.Work.Final || r.Head < r.Tail)
+	return r.Last == nil && (r.Work == nil || !r.Work.Final || r.More())
 }
 
 // circle follows what the other one waits for; a circle would wait for ever.

@@ -279,7 +279,7 @@ func (e *Engine) forgetOld(row *ledger.Row) {
 	}
 	row.Era = era
 	row.Last, row.Base, row.Known, row.FlexiID, row.Marked, row.Numbers = nil, nil, nil, "", false, nil
-	row.ReadBack, row.Late = time.Time{}, nil
+	row.ReadBack, row.Late, row.Refused, row.Dropped = time.Time{}, nil, nil, nil
 	if w := row.Work; w != nil && !w.Final {
 		w.Target, w.Partner, w.Adopt = "", "", ""
 		w.Before, w.BeforeU, w.BeforeT = nil, "", time.Time{}

@@ -13,6 +13,14 @@ func (r *Row) Clone() Row {
 	c.Base = slices.Clone(r.Base)
 	c.Known = pointTo(r.Known)
 	c.Work = r.Work.clone()
+	c.Redo = slices.Clone(r.Redo)
+	c.Refused = slices.Clone(r.Refused)
+	for i := range c.Refused {
+		c.Refused[i].Version, c.Refused[i].Fields = pointTo(c.Refused[i].Version), slices.Clone(c.Refused[i].Fields)
+	}
+	if c.Dropped = pointTo(r.Dropped); c.Dropped != nil {
+		c.Dropped.Version = pointTo(c.Dropped.Version)
+	}
 	c.Seen = maps.Clone(r.Seen)
 	c.Lease = pointTo(r.Lease)
 	c.Aside = pointTo(r.Aside)
@@ -36,6 +44,7 @@ func (w *Work) clone() *Work {
 	if c == nil {
 		return nil
 	}
+	c.Version, c.Fields = pointTo(w.Version), slices.Clone(w.Fields)
 	c.Before = maps.Clone(w.Before)
 	c.Refused = pointTo(w.Refused)
 	c.Reject = w.Reject.clone()

@@ -86,6 +86,10 @@ type Row struct {
 	Tail int   `json:"tail"` // ordinal of the last appended event
 	Work *Work `json:"work,omitempty"`
 
+	Redo    []int     `json:"redo,omitempty"`    // ordinals of refused events that have their turn now, before the next of the queue
+	Refused []Refused `json:"refused,omitempty"` // events that had no effect, whose content is not in Flexi, and that nobody closed
+	Dropped *Discard  `json:"dropped,omitempty"` // what a person dropped, while nothing else came after it
+
 	// Highest sequence appended so far, by intake stream: an event above it was never appended, so that the usual append
 	// need not read the older events.
 	Seen map[string]uint64 `json:"seen,omitempty"`
@@ -133,7 +137,8 @@ type Aside struct {
 type Effect struct {
 	N      int       `json:"n"`
 	Op     flexi.Op  `json:"op"`
-	Digest string    `json:"digest"`
+	Digest string    `json:"digest"`         // "" = what is in Flexi is not what the event said
+	Kept   string    `json:"kept,omitempty"` // digest of the content against which a person kept what is in Flexi
 	At     time.Time `json:"at"`
 	Sends  int       `json:"sends"`
 	Shaky  bool      `json:"shaky,omitempty"` // it ever had an open attempt
@@ -144,6 +149,27 @@ type Effect struct {
 	Year    string `json:"year,omitempty"`    // of a payable: the year of datVyst
 	// Picture is a digest of the event's fields as a person took them for done, whatever was sent.
 	Picture string `json:"picture,omitempty"`
+}
+
+// Refused is an event that was refused and may still be missing in Flexi.
+type Refused struct {
+	N       int      `json:"n"`
+	Op      flexi.Op `json:"op"`
+	Version *Version `json:"version,omitempty"`
+	Digest  string   `json:"digest"`
+	Fields  []string `json:"fields,omitempty"`  // of its document; nil = not known, or too many to keep
+	Unknown bool     `json:"unknown,omitempty"` // nobody knew the document when it was refused: it came too early
+	Reason  Reason   `json:"reason"`
+	Cause   string   `json:"cause,omitempty"`
+	Text    string   `json:"text"`
+}
+
+// Discard is the content of the event that a person dropped last.
+type Discard struct {
+	N       int      `json:"n"`
+	Op      flexi.Op `json:"op"`
+	Version *Version `json:"version,omitempty"`
+	Digest  string   `json:"digest"`
 }
 
 // Version is a sender's version: an integer or an RFC 3339 time.
@@ -165,6 +191,11 @@ type Work struct {
 	N        int       `json:"n"`
 	Op       flexi.Op  `json:"op"`                 // as asked
 	Write    flexi.Op  `json:"write,omitempty"`    // as sent: create, update, storno, delete, attach
+	Version  *Version  `json:"version,omitempty"`  // the event's
+	Digest   string    `json:"digest,omitempty"`   // the event's
+	Fields   []string  `json:"fields,omitempty"`   // of the event's document; nil = not known, or too many to keep
+	Unknown  bool      `json:"unknown,omitempty"`  // a look showed nothing to change
+	Redone   bool      `json:"redone,omitempty"`   // the event was refused before, and has its turn again
 	Begun    time.Time `json:"begun,omitzero"`     // when it became current
 	FirstTry time.Time `json:"first_try,omitzero"` // for the 24 h limits
 

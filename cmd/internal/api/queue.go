@@ -61,8 +61,8 @@ func since(r *ledger.Row) time.Time {
 func ItemOf(r *ledger.Row, gates []verify.GateStatus, now time.Time) Item {
 	at := since(r).UTC()
 	it := Item{Row: RowOf(r), Since: at, AgeMS: now.Sub(at).Milliseconds(), Settled: r.Quiet.UTC(), Next: r.Due.UTC()}
-	if r.Work != nil && r.Work.Story.Problem != nil {
-		it.Text, it.Link = r.Work.Story.Problem.Text, r.Work.Story.Problem.Link
+	if p := r.Problem(); p != nil {
+		it.Text, it.Link = p.Text, p.Link
 	}
 	if it.Text == "" {
 		it.Text = sentence(r)

@@ -116,7 +116,10 @@ func TestStateDirectoryInOtherHands(t *testing.T) {
 func TestAnotherCompanyOrSystem(t *testing.T) {
 	erp := startERP(t, flexitest.Options{})
 	dir := t.TempDir()
-	begin(t, settings(t, erp, dir)).end()
+	r := begin(t, settings(t, erp, dir))
+	r.push("FV-1")
+	r.becomes("FV-1", "confirmed") // only a company that Flexi has confirmed binds the ledger
+	r.end()
 	for name, tc := range map[string]struct{ setting, theirs, ours string }{
 		"company": {"FLEXID_FLEXI_COMPANY=jina", "firma", "jina"},
 		"system":  {"FLEXID_FLEXI_SYSTEM=OTHER", "FLEXID", "OTHER"},

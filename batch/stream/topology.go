@@ -19,6 +19,9 @@ const LedgerKey = "flexid.ledger"
 // MaxEvent is the size of the largest event, bytes.
 const MaxEvent = 512 << 10
 
+// WantPayload is the largest message that the largest event may become, bytes: unreadable ones are kept in base64.
+const WantPayload = 800 << 10
+
 const (
 	headerRoom   = 64 << 10
 	dupWindow    = 100 * time.Millisecond // the server's least

@@ -3,12 +3,14 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"path/filepath"
 	"time"
 
 	"flexid/batch/stream"
 	"flexid/batch/stream/embedded"
+	"flexid/config/statedir"
 
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/rs/zerolog"
@@ -53,12 +55,24 @@ func (d *doctor) nats(ctx context.Context) {
 		return
 	}
 	ledgerID, exists, err := stream.PushLedger(ctx, js, stream.Options{Prefix: n.Prefix})
+	known, knownErr := statedir.ReadKnown(d.cfg.StateDir, n.Prefix)
+	const waysOut = "restore NATS's files from a backup, or begin with an empty one by `flexid ledger accept-empty`"
 	switch {
 	case err != nil:
 		d.say("nats", resultFail, err.Error(), "")
+	case knownErr != nil:
+		d.say("nats", resultFail, knownErr.Error(), "")
+	case known.Ledger != "" && !exists:
+		d.say("nats", resultFail, "the streams are gone; the ledger of before was "+known.Ledger, waysOut)
+	case known.Ledger != "" && known.Ledger != ledgerID:
+		d.say("nats", resultFail, "the ledger is "+ledgerID+", the one of before was "+known.Ledger, waysOut)
 	case !exists:
 		d.say("nats", resultOK, nc.ConnectedServerName()+" with JetStream; the streams are made by the first `flexid serve`", "")
 	default:
 		d.say("nats", resultOK, nc.ConnectedServerName()+" with JetStream; streams are there, ledger "+ledgerID, "")
+	}
+	if most := nc.MaxPayload(); most < stream.WantPayload {
+		d.say("nats messages", resultWarn, fmt.Sprintf("NATS takes messages of %d bytes at most: events that do not fit with what flexid notes about them are parked", most),
+			"set max_payload: 1MB at the NATS server")
 	}
 }

@@ -168,8 +168,8 @@ func (d *daemon) start(ctx context.Context) error {
 		return err
 	}
 	d.standing.connection(nc.IsConnected)
-	if most := nc.MaxPayload(); most < wantPayload {
-		d.log.Warn().Int64("max_payload", most).Int("wanted", wantPayload).Msg("NATS takes only small messages: events that do not fit into one " +
+	if most := nc.MaxPayload(); most < stream.WantPayload {
+		d.log.Warn().Int64("max_payload", most).Int("wanted", stream.WantPayload).Msg("NATS takes only small messages: events that do not fit into one " +
 			"with what flexid notes about them are parked; set `max_payload: 1MB` at the NATS server")
 	}
 	if d.js, err = jetstream.New(nc); err != nil {
@@ -177,9 +177,6 @@ func (d *daemon) start(ctx context.Context) error {
 	}
 	return nil
 }
-
-// wantPayload is the largest message that the largest event may become: unreadable bytes are kept in base64.
-const wantPayload = 800 << 10
 
 func (d *daemon) takeStateDir() error {
 	lock, err := statedir.Acquire(d.cfg.StateDir)

@@ -168,6 +168,7 @@ func TestDecodeNamesWhatIsWrong(t *testing.T) {
 		{"a number with a control character", message(invoice, `{"kod":"A\nB"}`), "", []string{"control"}},
 		{"our own event id over its length", message(invoice, ok, "Flexid-Event-Id", strings.Repeat("k", 256)), "A", []string{"Flexid-Event-Id"}},
 		{"our own event id twice", message(invoice, ok, "Flexid-Event-Id", "a", "flexid-event-id", "b"), "A", []string{"Flexid-Event-Id", "twice"}},
+		{"a version over its length", message(invoice, ok, "Flexid-Version", strings.Repeat("0", 400)+"1"), "A", []string{"Flexid-Version", "whole number"}},
 		{"an event id over its length", message(invoice, ok, "Nats-Msg-Id", strings.Repeat("k", 256)), "A", []string{"Nats-Msg-Id"}},
 		{"CloudEvent of another version", message(invoice, `{"specversion":"0.3","source":"s","id":"1","type":"create","data":{"kod":"A"}}`), "A", []string{"specversion", "0.3"}},
 		{"CloudEvent without an id", message(invoice, `{"specversion":"1.0","source":"s","type":"create","data":{"kod":"A"}}`), "A", []string{"id is missing"}},

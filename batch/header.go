@@ -41,8 +41,15 @@ func badName(s string) string {
 	return ""
 }
 
+// mostVersion bounds a version, bytes: the row of the document keeps it, and both zeros before a number and digits behind the
+// seconds may be as many as one likes.
+const mostVersion = 64
+
 // isVersion holds for what versions are compared by: whole numbers with each other, times with each other.
 func isVersion(s string) bool {
+	if len(s) > mostVersion {
+		return false
+	}
 	if _, err := strconv.ParseInt(s, 10, 64); err == nil {
 		return s[0] != '+'
 	}

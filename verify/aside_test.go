@@ -255,6 +255,30 @@ func TestClaimThatCannotBeStored(t *testing.T) {
 	})
 }
 
+// TestClaimThatIsTooLargeInCompany: a claim names all that share its request; what does not fit with them goes alone.
+func TestClaimThatIsTooLargeInCompany(t *testing.T) {
+	virtual(t, func(b *bench) {
+		h := &hook{}
+		h.claim = func(ctx context.Context, rows []*ledger.Row) []error {
+			if len(rows) > 1 {
+				return each(rows, &ledger.TooLargeError{Key: "d.x", Bytes: 40_000, Limit: 24_576})
+			}
+			return h.Ledger.Claim(ctx, rows)
+		}
+		h.under(b)
+		b.start()
+		b.eng.Hold("person", "test", "")
+		for i := range 6 {
+			b.push(flexi.Create, fmt.Sprint("D", i), invoice(fmt.Sprint("D", i)))
+		}
+		b.eng.Release("person")
+		for i := range 6 {
+			b.becomes(fmt.Sprint("D", i), time.Minute, ledger.Confirmed, "")
+			b.wantRecords(fmt.Sprint("D", i), 1)
+		}
+	})
+}
+
 // TestEventDeletedByHand: an event whose own key is gone is parked, and what comes after it goes on.
 func TestEventDeletedByHand(t *testing.T) {
 	virtual(t, func(b *bench) {

@@ -33,13 +33,22 @@ func (e *Engine) giveUp(ctx context.Context, id ledger.ID, cause error) time.Tim
 	if err != nil {
 		return e.stumble(ctx, "reading a row", id, err)
 	}
-	now := e.o.Now()
 	if row.Work == nil || row.Work.Final {
 		if !row.More() {
 			return e.stumble(ctx, "working on "+addressOf(&row).String(), id, cause) // nothing waits: only what is owed is late
 		}
-		row.Work = &ledger.Work{N: row.Turn(), Op: flexi.Create, Begun: now, FirstTry: now}
-		row.Sends, row.Cause = 0, ""
+		if err := e.begin(ctx, &row); err != nil { // its event cannot be read: nothing but its place is known
+			now := e.o.Now()
+			row.Work = &ledger.Work{N: row.Turn(), Op: flexi.Create, Begun: now, FirstTry: now}
+			row.State, row.Sends, row.Cause = ledger.Queued, 0, ""
+		}
+	}
+	var large *ledger.TooLargeError
+	if errors.As(cause, &large) && row.State == ledger.Queued && row.Work.Most != 1 {
+		row.Work.Most = 1 // a claim names all that share its request: alone it may fit
+		if err := e.save(ctx, &row); err == nil {
+			return e.o.Now()
+		}
 	}
 	switch {
 	case row.State == ledger.Sending || row.State == ledger.Parked:

@@ -17,26 +17,15 @@ func (p *program) docs() *cobra.Command {
 
 func (p *program) docsList() *cobra.Command {
 	c := &cobra.Command{Use: "list", Short: "documents, the latest change first", Args: exactly(0)}
-	f := c.Flags()
-	f.StringSlice("state", nil, "open (not final), queued, sending, maybe, confirmed, parked, dropped")
-	f.String("evidence", "", "such as faktura-vydana")
-	f.String("number", "", "document number")
-	f.String("from", "", "document date from, 2026-01-31")
-	f.String("to", "", "document date to")
-	f.String("source", "", "webhook source")
-	f.String("cause", "", "cause of a rejection")
-	f.Int("limit", api.DefaultLimit, "most rows; 0 = all, in the order of the ledger")
+	p.filterFlags(c)
+	limit := c.Flags().Int("limit", api.DefaultLimit, "most rows; 0 = all, in the order of the ledger")
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		q := url.Values{"limit": {strconv.Itoa(must(f.GetInt("limit")))}, "format": {"ndjson"}}
-		for _, name := range []string{"evidence", "number", "from", "to", "source", "cause"} {
-			if v := must(f.GetString(name)); v != "" || f.Changed(name) {
-				q.Set(name, v)
-			}
+		q, _, err := filterValues(c.Flags())
+		if err != nil {
+			return err
 		}
-		for _, s := range must(f.GetStringSlice("state")) {
-			q.Add("state", s)
-		}
-		// The daemon would say the same; asked here, a typo is a usage error also when no daemon runs.
+		q.Set("limit", strconv.Itoa(*limit))
+		q.Set("format", "ndjson")
 		if _, err := api.ParseFilter(q); err != nil {
 			return usagef("%w", err)
 		}
@@ -119,12 +108,4 @@ func stamp(t time.Time) string {
 		return ""
 	}
 	return t.UTC().Format(time.RFC3339)
-}
-
-// must is for reading back flags this file has declared: another name or type is a bug that every test would meet.
-func must[T any](v T, err error) T {
-	if err != nil {
-		panic(err)
-	}
-	return v
 }

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -23,39 +25,52 @@ func (p *program) maybe() *cobra.Command {
 }
 
 func (p *program) maybeList() *cobra.Command {
-	return &cobra.Command{
-		Use: "list", Short: "what waits, the oldest first", Args: exactly(0),
-		RunE: func(c *cobra.Command, _ []string) error {
-			cl, err := p.client()
-			if err != nil {
-				return err
-			}
-			resp, err := cl.do(c.Context(), http.MethodGet, "/api/v1/queue?format=ndjson", nil)
-			if err != nil {
-				return err
-			}
-			pr := p.printer("evidence", "source", "key", "number", "state", "reason", "owner", "since", "next", "can", "text")
-			err = lines(resp, func(it api.Item) {
-				pr.row(it, it.Evidence, it.Source, it.Key, it.Number, it.State, it.Reason, it.Owner, stamp(it.Since), stamp(it.Next),
-					strings.Join(it.Can, " "), it.Text)
-			})
-			if err != nil {
-				return err
-			}
-			if err := pr.end(); err != nil {
-				return err
-			}
-			return p.nothing(pr.n, "nothing waits for an answer")
-		},
+	c := &cobra.Command{Use: "list", Short: "what waits for Flexi or for a person, the oldest first", Args: exactly(0)}
+	p.filterFlags(c)
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		q, _, err := filterValues(c.Flags())
+		if err != nil {
+			return err
+		}
+		q.Set("format", "ndjson")
+		cl, err := p.client()
+		if err != nil {
+			return err
+		}
+		resp, err := cl.do(c.Context(), http.MethodGet, "/api/v1/queue?"+q.Encode(), nil)
+		if err != nil {
+			return err
+		}
+		matched, _ := strconv.Atoi(resp.Header.Get(api.HeaderMatched))
+		pr := p.printer("evidence", "source", "key", "number", "state", "reason", "cause", "owner", "since", "next", "can", "text")
+		err = lines(resp, func(it api.Item) {
+			pr.row(it, it.Evidence, it.Source, it.Key, it.Number, it.State, it.Reason, it.Cause, it.Owner, stamp(it.Since), stamp(it.Next),
+				strings.Join(it.Can, " "), it.Text)
+		})
+		if err != nil {
+			return err
+		}
+		if err := pr.end(); err != nil {
+			return err
+		}
+		if matched > pr.n {
+			p.say("%d of %d shown: choose fewer, by --evidence, --reason or --from", pr.n, matched)
+		}
+		return p.nothing(pr.n, "nothing waits for an answer")
 	}
+	return c
 }
 
 // person adds the flags that say who acts and why.
 func (p *program) person(c *cobra.Command) func() (api.Act, error) {
 	by := c.Flags().String("by", "", "who decides (default: $USER)")
-	why := c.Flags().String("reason", "", "why; it stands in the history")
+	why := c.Flags().String("why", "", "why you decide so; it stands in the history")
+	reason := new(string)
+	if c.Flags().Lookup("reason") == nil { // else it is a filter; see decisionReason
+		c.Flags().StringVar(reason, "reason", "", "the same as --why")
+	}
 	return func() (api.Act, error) {
-		act := api.Act{By: strings.TrimSpace(*by), Why: strings.TrimSpace(*why)}
+		act := api.Act{By: strings.TrimSpace(*by), Why: strings.TrimSpace(cmp.Or(*why, *reason))}
 		for _, name := range []string{"SUDO_USER", "USER", "LOGNAME"} {
 			if act.By == "" {
 				act.By = p.lookup(name)
@@ -70,39 +85,9 @@ func (p *program) person(c *cobra.Command) func() (api.Act, error) {
 
 func needReason(act api.Act) error {
 	if act.Why == "" {
-		return usagef("why? set --reason; it stands in the history")
+		return usagef("why? set --why (or --reason); it stands in the history")
 	}
 	return nil
-}
-
-func (p *program) decision(what verify.What, short string) *cobra.Command {
-	c := &cobra.Command{Use: string(what) + " EVIDENCE/[SOURCE:]KEY", Short: short, Args: exactly(1)}
-	act := p.person(c)
-	c.RunE = func(c *cobra.Command, args []string) error {
-		path, err := addressPath(args[0])
-		if err != nil {
-			return err
-		}
-		a, err := act()
-		if err != nil {
-			return err
-		}
-		if what != verify.DecideLook {
-			if err := needReason(a); err != nil {
-				return err
-			}
-		}
-		cl, err := p.client()
-		if err != nil {
-			return err
-		}
-		var row api.Row
-		if err := cl.post(c.Context(), "/api/v1/queue/"+path+"/"+string(what), a, &row); err != nil {
-			return err
-		}
-		return p.rowNow(row)
-	}
-	return c
 }
 
 // rowNow shows where a document stands after an act.

@@ -1,9 +1,6 @@
 package main
 
 import (
-	"fmt"
-	"io"
-	"slices"
 	"time"
 
 	"flexid/cmd/internal/api"
@@ -36,8 +33,13 @@ func (p *program) company() *cobra.Command {
 	c := &cobra.Command{Use: "accept", Short: "say what happened to the company in the ERP", Args: exactly(0)}
 	fresh := c.Flags().Bool("new", false, "it is another company under the name; what the ledger knows is history")
 	restored := c.Flags().Bool("restored", false, "it was set back to an earlier state; what was confirmed since is looked up")
+	company := c.Flags().String("company", "", "with --new, where nothing asks for it: the company's name in its address")
+	yes := c.Flags().BoolP("yes", "y", false, "with --company: do not ask")
 	act := p.person(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {
+		if *company != "" && !*fresh {
+			return usagef("--company belongs to --new")
+		}
 		if *fresh == *restored {
 			return usagef("say one of --new (another company took the name) and --restored (set back to an earlier state)")
 		}
@@ -48,6 +50,11 @@ func (p *program) company() *cobra.Command {
 		a.How = "new"
 		if *restored {
 			a.How = "restored"
+		}
+		if a.Company = *company; a.Company != "" && !*yes {
+			if err := p.agreed("all that the ledger knows of " + a.Company + " becomes history"); err != nil {
+				return err
+			}
 		}
 		return p.operate(c, "/api/v1/company/accept", a)
 	}
@@ -85,43 +92,7 @@ func (p *program) operate(c *cobra.Command, path string, act api.Act) error {
 	if err := cl.post(c.Context(), path, act, &st); err != nil {
 		return err
 	}
-	return p.object(st, func(w io.Writer) { printStatus(w, &st) })
-}
-
-func printStatus(w io.Writer, st *api.Status) {
-	fmt.Fprintf(w, "company %s, system %s, %s\n", clean(st.Company), clean(st.System), st.Phase)
-	for _, t := range st.Troubles {
-		fmt.Fprintf(w, "not ready: %s; %s\n", clean(t.Text), clean(t.Remedy))
-	}
-	if st.GivenUp != "" {
-		fmt.Fprintf(w, "missing: %s\n", clean(st.GivenUp))
-	}
-	if st.Engine == nil {
-		return
-	}
-	open := true
-	for _, g := range st.Engine.Gates {
-		if g.Open {
-			continue
-		}
-		open = false
-		name := g.Evidence
-		if name == "" {
-			name = "all evidences"
-		}
-		fmt.Fprintf(w, "writes stopped: %s (%s): %s; %s\n", clean(name), g.Reason, clean(g.Text), clean(g.Remedy))
-	}
-	if open {
-		fmt.Fprintln(w, "writes are open")
-	}
-	states := make([]string, 0, len(st.Engine.Documents))
-	for s := range st.Engine.Documents {
-		states = append(states, s)
-	}
-	slices.Sort(states)
-	for _, s := range states {
-		fmt.Fprintf(w, "%-10s %d\n", s, st.Engine.Documents[s])
-	}
+	return p.showStatus(&st)
 }
 
 func (p *program) healthcheck() *cobra.Command {

@@ -19,6 +19,7 @@ type program struct {
 	env      []string
 	in       io.Reader
 	out, err io.Writer
+	answers  bool // in is somebody who answers questions, though no terminal: in tests
 
 	envFile string
 	format  string
@@ -109,7 +110,7 @@ func (p *program) root() *cobra.Command {
 	f.StringVar(&p.envFile, "env-file", "", "file of FLEXID_… lines (default "+config.DefaultEnvFile+" if it exists)")
 	f.StringVarP(&p.format, "output", "o", "table", "table, json, ndjson or csv")
 	f.BoolVar(&p.noColor, "no-color", false, "no colour on a terminal")
-	root.AddCommand(p.serve(), p.doctor(), p.probe(), p.push(), p.webhook(), p.docs(), p.maybe(), p.company(), p.writes(), p.ledger(), p.configuration(),
+	root.AddCommand(p.serve(), p.status(), p.doctor(), p.probe(), p.push(), p.webhook(), p.docs(), p.maybe(), p.company(), p.writes(), p.ledger(), p.configuration(),
 		p.healthcheck(), p.version())
 	return root
 }

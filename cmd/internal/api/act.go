@@ -3,8 +3,10 @@ package api
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 
 	"flexid/verify"
@@ -15,19 +17,31 @@ const maxBody = 64 << 10
 
 func readAct(w http.ResponseWriter, r *http.Request) (Act, error) {
 	var a Act
-	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody))
+	if err := readBody(w, r, maxBody, &a); err != nil {
+		return a, err
+	}
+	return checkAct(a)
+}
+
+// readBody reads one JSON value of at most the given size; an empty body leaves into as it is.
+func readBody(w http.ResponseWriter, r *http.Request, most int64, into any) error {
+	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, most))
 	d.DisallowUnknownFields()
-	err := d.Decode(&a)
+	err := d.Decode(into)
 	if err == nil && d.More() {
 		err = errors.New("more than one JSON value")
 	}
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooLarge):
-		return a, newProblem(http.StatusRequestEntityTooLarge, "the body is over 64 KiB", "")
+		return newProblem(http.StatusRequestEntityTooLarge, fmt.Sprintf("the body is over %d KiB", most>>10), "")
 	case err != nil && !errors.Is(err, io.EOF):
-		return a, newProblem(http.StatusBadRequest, "the body is not readable: "+err.Error(), `send {"by":"your name","why":"the reason"}`)
+		return newProblem(http.StatusBadRequest, "the body is not readable: "+err.Error(), `send {"by":"your name","why":"the reason"}`)
 	}
+	return nil
+}
+
+func checkAct(a Act) (Act, error) {
 	a.By, a.Why = strings.TrimSpace(a.By), strings.TrimSpace(a.Why)
 	if a.By == "" {
 		return a, newProblem(http.StatusUnprocessableEntity, "who decides is not said", `set "by" to your name (flag --by)`)
@@ -39,7 +53,7 @@ func readAct(w http.ResponseWriter, r *http.Request) (Act, error) {
 // reason.
 func needWhy(a Act) error {
 	if a.Why == "" {
-		return newProblem(http.StatusUnprocessableEntity, "no reason is given", `set "why" to the reason (flag --reason)`)
+		return newProblem(http.StatusUnprocessableEntity, "no reason is given", `set "why" to the reason (flag --why)`)
 	}
 	return nil
 }
@@ -55,10 +69,8 @@ func (s *Server) decide(w http.ResponseWriter, r *http.Request) error {
 		return newProblem(http.StatusNotFound, "no decision in the address", "POST /api/v1/queue/{evidence}/{key}/{decision}")
 	}
 	what := verify.What(rest[cut+1:])
-	switch what {
-	case verify.DecideLook, verify.DecideConfirm, verify.DecideResend, verify.DecideDrop, verify.DecideNote:
-	default:
-		return newProblem(http.StatusNotFound, "unknown decision "+string(what), "one of look, confirm, resend, drop, note")
+	if err := knownDecision(what); err != nil {
+		return err
 	}
 	act, err := readAct(w, r)
 	if err != nil {
@@ -79,6 +91,13 @@ func (s *Server) decide(w http.ResponseWriter, r *http.Request) error {
 	}
 	s.o.Log.Info().Str("document", a.String()).Str("decision", string(what)).Str("by", act.By).Str("why", act.Why).Msg("decision taken")
 	return answer(w, RowOf(&row))
+}
+
+func knownDecision(what verify.What) error {
+	if slices.Contains(verify.Decisions(), what) {
+		return nil
+	}
+	return newProblem(http.StatusNotFound, "unknown decision "+string(what), "one of look, confirm, resend, drop, note")
 }
 
 func (s *Server) writes(w http.ResponseWriter, r *http.Request) error {
@@ -123,10 +142,28 @@ func (s *Server) acceptCompany(w http.ResponseWriter, r *http.Request) error {
 		return newProblem(http.StatusUnprocessableEntity, `"how" is neither new nor restored`,
 			"new: another company took the name; restored: the same company, set back to an earlier state")
 	}
+	if err := s.asksFor(b, act); err != nil {
+		return err
+	}
 	if err := b.Operator.AcceptCompany(r.Context(), act.How, act.By, act.Why); err != nil {
 		return err
 	}
 	return answer(w, s.status())
+}
+
+// asksFor refuses to call the company a new one where nothing says that it is: all that the ledger knows would be history
+// by a slip. Who means it names the company.
+func (s *Server) asksFor(b *Backend, act Act) error {
+	if act.How != "new" || act.Company == s.o.Company {
+		return nil
+	}
+	for _, g := range b.Reporter.Status().Gates {
+		if !g.Open && (g.Reason == "company" || g.Reason == "restored") {
+			return nil
+		}
+	}
+	return newProblem(http.StatusConflict, "nothing asks for it: Flexi shows the company that the ledger was begun with",
+		"nothing was changed; if it is another company all the same, name it: --company "+s.o.Company)
 }
 
 func (s *Server) acceptEmpty(w http.ResponseWriter, r *http.Request) error {

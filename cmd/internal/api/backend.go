@@ -24,6 +24,8 @@ type Ledger interface {
 // clear, since only the engine knows it under compare-and-set.
 type Decider interface {
 	Decide(ctx context.Context, a verify.Address, d verify.Decision) (ledger.Row, error)
+	// Choices are the decisions worth offering about a row, by the rules that carry them out.
+	Choices(row *ledger.Row) []verify.What
 }
 
 // Operator acts on the whole daemon; *verify.Engine meets it.
@@ -47,6 +49,7 @@ type Backend struct {
 
 // Trouble is why the daemon is not ready, in words an operator can act on.
 type Trouble struct {
+	Part   string `json:"part"` // nats, disk, ledger, intake or start
 	Text   string `json:"text"`
 	Remedy string `json:"remedy,omitempty"`
 }
@@ -73,6 +76,14 @@ type Info struct {
 	Quota *quota.Status `json:"quota,omitempty"` // nil = no daily budget of requests, or it is not counted yet
 
 	Refused *Refused `json:"refused,omitempty"` // nil = the ERP takes requests
+
+	Checked *Check `json:"company_check,omitempty"` // nil = Flexi has not been asked yet
+}
+
+// Check is the last time that Flexi was asked which company it is.
+type Check struct {
+	Time time.Time `json:"time"`
+	Text string    `json:"text,omitempty"` // why it failed, "" = it did not
 }
 
 // Status is the answer of /api/v1/status.
@@ -80,6 +91,10 @@ type Status struct {
 	Info
 	Ready    bool      `json:"ready"`
 	Troubles []Trouble `json:"troubles,omitempty"`
+	// WritesStopped: something keeps documents of at least one evidence from being sent; Engine.Gates say what.
+	WritesStopped bool   `json:"writes_stopped"`
+	Parts         []Part `json:"parts"` // erp, nats, ledger, intake
+	Waits         []Wait `json:"waits"` // what waits for whom
 	// Engine is nil while the daemon has no ledger yet.
 	Engine *verify.Status `json:"engine,omitempty"`
 }
@@ -90,4 +105,5 @@ type Act struct {
 	Why      string `json:"why,omitempty"`
 	Evidence string `json:"evidence,omitempty"` // writes: "" = all
 	How      string `json:"how,omitempty"`      // company accept: new or restored
+	Company  string `json:"company,omitempty"`  // company accept: its name, where nothing asks for an acceptance
 }

@@ -7,7 +7,8 @@
 //	GET  /healthz /readyz /metrics                              no token
 //	GET  /api/v1/documents[?state=open&evidence=…&limit=…]      rows, JSON array or NDJSON
 //	GET  /api/v1/documents/{evidence}/{[source:]key}            the whole story of one document
-//	GET  /api/v1/queue                                          what waits for an answer, with reason and owner
+//	GET  /api/v1/queue[?state=…&reason=…&cause=…]               what waits for an answer, with reason and owner
+//	POST /api/v1/queue/{decision}                               several at once, see DecideRequest; rows of Decided
 //	POST /api/v1/queue/{evidence}/{[source:]key}/{decision}     look confirm resend drop note, body {by, why}
 //	GET  /api/v1/status
 //	POST /api/v1/writes/{stop|resume}                           body {evidence, by, why}

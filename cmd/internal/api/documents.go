@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -247,37 +246,6 @@ func asideOf(ctx context.Context, l Ledger, id ledger.ID) ([]Row, error) {
 		rows = append(rows, RowOf(&row))
 	}
 	return rows, nil
-}
-
-func (s *Server) queue(w http.ResponseWriter, r *http.Request) error {
-	b, err := s.backend()
-	if err != nil {
-		return err
-	}
-	now := s.o.Now()
-	gates := b.Reporter.Status().Gates
-	byID := map[ledger.ID]Item{} // a document that changes meanwhile comes twice, the newer state last
-	for row, err := range b.Ledger.List(r.Context(), func(r *ledger.Row) bool { return Queued(r, now) }) {
-		switch {
-		case err != nil && row.ID == "":
-			return err
-		case err != nil:
-			s.o.Log.Warn().Err(err).Str("row", string(row.ID)).Msg("a document cannot be listed")
-			continue
-		}
-		byID[row.ID] = ItemOf(&row, gates, now)
-		if len(byID) == maxSorted {
-			w.Header().Set("Flexid-Cut", "true")
-			break
-		}
-	}
-	items := slices.Collect(maps.Values(byID))
-	slices.SortFunc(items, func(a, b Item) int { return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Key, b.Key)) })
-	out := newRows(w, r)
-	for i := range items {
-		out.row(items[i])
-	}
-	return out.end()
 }
 
 func answer(w http.ResponseWriter, v any) error {

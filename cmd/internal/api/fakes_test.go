@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -98,14 +99,31 @@ func (f *fakeLedger) add(r ledger.Row, events ...ledger.Event) {
 
 // fakeEngine records what it was asked.
 type fakeEngine struct {
-	asked  []string
-	err    error
-	status verify.Status
+	mu      sync.Mutex
+	asked   []string
+	err     error
+	status  verify.Status
+	choices func(*ledger.Row) []verify.What
+	decided func(a verify.Address, d verify.Decision) error // beside err
 }
 
 func (e *fakeEngine) Decide(_ context.Context, a verify.Address, d verify.Decision) (ledger.Row, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.decided != nil {
+		if err := e.decided(a, d); err != nil {
+			return ledger.Row{}, err
+		}
+	}
 	e.asked = append(e.asked, strings.Join([]string{string(d.What), a.String(), d.By, d.Why}, "|"))
 	return ledger.Row{Evidence: a.Evidence, Source: a.Source, Key: a.Key, State: ledger.Queued}, e.err
+}
+
+func (e *fakeEngine) Choices(row *ledger.Row) []verify.What {
+	if e.choices != nil {
+		return e.choices(row)
+	}
+	return verify.Decisions()
 }
 
 func (e *fakeEngine) StopWrites(_ context.Context, evidence, by, why string) error {
@@ -132,6 +150,7 @@ type rig struct {
 	engine   *fakeEngine
 	server   *Server
 	troubles []Trouble
+	checked  *Check
 	empty    []string
 }
 
@@ -141,7 +160,7 @@ func newRig(t *testing.T) *rig {
 	s, err := New(Options{
 		Addr: "127.0.0.1:8480", Hosts: []string{"Flexid.Example.com"}, Token: testToken, Company: testCompany, System: testSystem,
 		Info: func() Info {
-			return Info{Version: "1.2.3", Phase: "waiting for NATS", Company: testCompany, System: testSystem}
+			return Info{Version: "1.2.3", Phase: "waiting for NATS", Company: testCompany, System: testSystem, Checked: r.checked}
 		},
 		Troubles: func() []Trouble { return r.troubles },
 		AcceptEmpty: func(_ context.Context, by, why string) error {

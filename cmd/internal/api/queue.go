@@ -19,6 +19,8 @@ type Item struct {
 	Settled time.Time `json:"settled,omitzero"` // before it, no decision takes effect
 	Link    string    `json:"link,omitempty"`   // the document it waits for, or that holds its number
 	Can     []string  `json:"can"`              // decisions that make sense now; the engine has the last word
+	// Revision is of the row as it is shown: a decision that names it is not carried out on what the row became since.
+	Revision uint64 `json:"revision"`
 }
 
 // Owners that are not a person's name.
@@ -30,14 +32,12 @@ const (
 // LongWait is when a queued document is shown in the queue although nothing is wrong with it yet.
 const LongWait = time.Hour
 
-// Queued says whether a row belongs into the queue: its outcome is not known, a person has to decide, or it has been
-// waiting for so long that somebody should know.
+// Queued says whether a row belongs into the queue: its outcome is not known, a person has to decide or to close it, or it
+// has been waiting for so long that somebody should know.
 func Queued(r *ledger.Row, now time.Time) bool {
 	switch r.State {
-	case ledger.Maybe:
+	case ledger.Maybe, ledger.Parked:
 		return true
-	case ledger.Parked:
-		return !Final(r.State, r.Reason)
 	case ledger.Queued:
 		return now.Sub(since(r)) >= LongWait
 	}
@@ -50,6 +50,9 @@ func since(r *ledger.Row) time.Time {
 		if r.State == ledger.Maybe && !w.Ended.IsZero() {
 			return w.Ended
 		}
+		if r.State == ledger.Parked && w.End != nil {
+			return w.End.At
+		}
 		if !w.Begun.IsZero() {
 			return w.Begun
 		}
@@ -57,10 +60,11 @@ func since(r *ledger.Row) time.Time {
 	return r.Updated
 }
 
-// ItemOf is the queue's view of a row; now dates its age, gates say what stands in the way of a blocked one.
-func ItemOf(r *ledger.Row, gates []verify.GateStatus, now time.Time) Item {
+// ItemOf is the queue's view of a row; can is what may be decided, now dates its age, gates say what stands in the way of a
+// blocked one.
+func ItemOf(r *ledger.Row, can []verify.What, gates []verify.GateStatus, now time.Time) Item {
 	at := since(r).UTC()
-	it := Item{Row: RowOf(r), Since: at, AgeMS: now.Sub(at).Milliseconds(), Settled: r.Quiet.UTC(), Next: r.Due.UTC()}
+	it := Item{Row: RowOf(r), Since: at, AgeMS: now.Sub(at).Milliseconds(), Settled: r.Quiet.UTC(), Next: r.Due.UTC(), Revision: r.Revision, Can: []string{}}
 	if p := r.Problem(); p != nil {
 		it.Text, it.Link = p.Text, p.Link
 	}
@@ -71,7 +75,9 @@ func ItemOf(r *ledger.Row, gates []verify.GateStatus, now time.Time) Item {
 	if r.State == ledger.Queued {
 		it.addGate(gates)
 	}
-	it.Can = offers(r)
+	for _, what := range can {
+		it.Can = append(it.Can, string(what))
+	}
 	return it
 }
 
@@ -119,27 +125,12 @@ func sentence(r *ledger.Row) string {
 		return "Flexi shows something else than was sent"
 	case ledger.Duplicate:
 		return "several records, or another key, claim to be this document"
+	case ledger.Rejected:
+		return "Flexi, or flexid, refused it; nothing was written"
+	case ledger.Unreadable:
+		return "it cannot be read"
+	case ledger.IDReused:
+		return "its event id was used before for something else"
 	}
 	return "whether it was written could not be found out"
-}
-
-// offers lists the decisions worth offering. A drop is left out while the last look shows a record of ours: then the
-// document is there, and dropping the event would hide it.
-func offers(r *ledger.Row) []string {
-	can := []string{string(verify.DecideLook)}
-	if r.State == ledger.Parked {
-		can = append(can, string(verify.DecideConfirm), string(verify.DecideResend))
-		if !lastLookFound(r) {
-			can = append(can, string(verify.DecideDrop))
-		}
-	}
-	return append(can, string(verify.DecideNote))
-}
-
-func lastLookFound(r *ledger.Row) bool {
-	if r.Work == nil || len(r.Work.Story.Looks) == 0 {
-		return false
-	}
-	looks := r.Work.Story.Looks
-	return len(looks[len(looks)-1].Found) > 0
 }

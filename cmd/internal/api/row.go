@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"flexid/flexi"
 	"flexid/verify/ledger"
 
 	"golang.org/x/text/unicode/norm"
@@ -56,7 +57,9 @@ func Final(s ledger.State, r ledger.Reason) bool {
 // Filter chooses rows. The zero value lets everything pass, 100 rows of it.
 type Filter struct {
 	States           []string // states, or "open" = not final
+	Reasons          []string
 	Evidence, Number string
+	Key              string
 	From, To         string // document date, YYYY-MM-DD, both included
 	Source, Cause    string
 	Limit            int // 0 = all
@@ -70,13 +73,13 @@ const DefaultLimit = 100
 const maxSorted = 10_000
 
 func listParameters() []string {
-	return []string{"state", "evidence", "number", "from", "to", "source", "cause", "limit", "format"}
+	return []string{"state", "reason", "evidence", "key", "number", "from", "to", "source", "cause", "limit", "format"}
 }
 
 // ParseFilter reads the query of /documents. A parameter nobody knows is an error: a misspelt filter would otherwise
 // show everything and look like an answer.
 func ParseFilter(q url.Values) (Filter, error) {
-	f := Filter{Limit: DefaultLimit, Evidence: q.Get("evidence"), Number: foldNumber(q.Get("number")), From: q.Get("from"),
+	f := Filter{Limit: DefaultLimit, Evidence: q.Get("evidence"), Key: q.Get("key"), Number: foldNumber(q.Get("number")), From: q.Get("from"),
 		To: q.Get("to"), Source: q.Get("source"), Cause: q.Get("cause"), hasSource: q.Has("source")}
 	for name := range q {
 		if !slices.Contains(listParameters(), name) {
@@ -89,6 +92,14 @@ func ParseFilter(q url.Values) (Filter, error) {
 				return f, err
 			}
 			f.States = append(f.States, state)
+		}
+	}
+	for _, list := range q["reason"] {
+		for _, reason := range strings.Split(list, ",") {
+			if !slices.Contains(Reasons(), reason) {
+				return f, fmt.Errorf("reason %q is not one of %s", reason, strings.Join(Reasons(), ", "))
+			}
+			f.Reasons = append(f.Reasons, reason)
 		}
 	}
 	for name, v := range map[string]string{"from": f.From, "to": f.To} {
@@ -106,17 +117,31 @@ func ParseFilter(q url.Values) (Filter, error) {
 	return f, nil
 }
 
+// States are the words of the filter by state, open meaning not final.
+func States() []string {
+	return []string{"open", string(ledger.Queued), string(ledger.Sending), string(ledger.Maybe), string(ledger.Confirmed),
+		string(ledger.Parked), string(ledger.Dropped)}
+}
+
+// Reasons are the words of the filter by reason.
+func Reasons() []string {
+	return []string{string(ledger.Waiting), string(ledger.Behind), string(ledger.Blocked), string(ledger.WaitsFor), string(ledger.Adopted),
+		string(ledger.Repeated), string(ledger.Superseded), string(ledger.Rejected), string(ledger.Conflict), string(ledger.Duplicate),
+		string(ledger.Unknown), string(ledger.Unreadable), string(ledger.IDReused)}
+}
+
 func checkState(s string) error {
-	switch ledger.State(s) {
-	case ledger.Queued, ledger.Sending, ledger.Maybe, ledger.Confirmed, ledger.Parked, ledger.Dropped, "open":
+	if slices.Contains(States(), s) {
 		return nil
 	}
-	return fmt.Errorf("state %q is not one of open, queued, sending, maybe, confirmed, parked, dropped", s)
+	return fmt.Errorf("state %q is not one of %s", s, strings.Join(States(), ", "))
 }
 
 // Match says whether the filter lets a row pass. A row without a document date is outside every span of dates.
 func (f Filter) Match(r *ledger.Row) bool {
 	return f.matchState(r) &&
+		(len(f.Reasons) == 0 || slices.Contains(f.Reasons, string(r.Reason))) &&
+		(f.Key == "" || f.Key == r.Key || flexi.NormaliseNumber(r.Evidence, f.Key) == r.Key) &&
 		(f.Evidence == "" || f.Evidence == r.Evidence) &&
 		(f.Number == "" || f.Number == foldNumber(r.Number)) &&
 		(!f.hasSource && f.Source == "" || f.Source == r.Source) &&

@@ -99,6 +99,7 @@ func (s *Server) Handler() http.Handler {
 		"GET /api/v1/documents":                     s.list,
 		"GET /api/v1/documents/{evidence}/{key...}": s.show,
 		"GET /api/v1/queue":                         s.queue,
+		"POST /api/v1/queue/{decision}":             s.decideMany,
 		"POST /api/v1/queue/{evidence}/{rest...}":   s.decide,
 		"GET /api/v1/status":                        func(w http.ResponseWriter, _ *http.Request) error { return answer(w, s.status()) },
 		"POST /api/v1/writes/{verb}":                s.writes,
@@ -142,6 +143,13 @@ func plainHeaders(next http.Handler) http.Handler {
 
 func (s *Server) backend() (*Backend, error) {
 	if b := s.current.Load(); b != nil {
+		for _, t := range s.o.Troubles() {
+			if t.Part == PartNATS { // every answer would come from there, after a time-out that names something else
+				p := newProblem(http.StatusServiceUnavailable, t.Text, t.Remedy)
+				p.Retry = true
+				return nil, p
+			}
+		}
 		return b, nil
 	}
 	detail := "the daemon is not ready: " + s.o.Info().Phase
@@ -161,6 +169,7 @@ func (s *Server) status() Status {
 		engine := b.Reporter.Status()
 		st.Engine = &engine
 	}
+	st.Parts, st.Waits, st.WritesStopped = parts(&st), waits(st.Engine), stopped(&st)
 	return st
 }
 

@@ -128,7 +128,7 @@ func TestDecisions(t *testing.T) {
 		"resume":            {"writes/resume", `{"by":"jana","why":"done"}`, 200, "resume||jana|done"},
 		"stop, no reason":   {"writes/stop", `{"by":"jana"}`, 422, ""},
 		"unknown verb":      {"writes/pause", `{"by":"jana","why":"x"}`, 404, ""},
-		"company new":       {"company/accept", `{"by":"jana","why":"x","how":"new"}`, 200, "company|new|jana|x"},
+		"company new":       {"company/accept", `{"by":"jana","why":"x","how":"new","company":"firma"}`, 200, "company|new|jana|x"},
 		"company restored":  {"company/accept", `{"by":"jana","why":"x","how":"restored"}`, 200, "company|restored|jana|x"},
 		"company, how else": {"company/accept", `{"by":"jana","why":"x","how":"old"}`, 422, ""},
 		"empty, no reason":  {"ledger/accept-empty", `{"by":"jana"}`, 422, ""},

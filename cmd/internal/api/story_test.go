@@ -2,6 +2,7 @@ package api
 
 import (
 	"encoding/json"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -153,6 +154,12 @@ func TestQueue(t *testing.T) {
 	} {
 		r.ledger.add(row)
 	}
+	r.engine.choices = func(row *ledger.Row) []verify.What {
+		if row.Key == "conflict" {
+			return []verify.What{verify.DecideConfirm, verify.DecideDrop}
+		}
+		return []verify.What{verify.DecideLook}
+	}
 	var items []Item
 	r.json("GET", "/api/v1/queue", "", &items)
 	var got []string
@@ -163,15 +170,23 @@ func TestQueue(t *testing.T) {
 		}
 	}
 	want := []string{
-		"old operator look,note",
-		"unknown petr look,confirm,resend,note",
-		"conflict operator look,confirm,resend,drop,note",
-		"maybe flexid look,note",
+		"old operator look",
+		"rejected operator look",
+		"unknown petr look",
+		"conflict operator confirm,drop",
+		"maybe flexid look",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("queue\n got %q\nwant %q", got, want)
 	}
 	if text := items[0].Text; !strings.Contains(text, "refuses the login; set FLEXID_FLEXI_PASSWORD") {
 		t.Errorf("the blocked one says %q", text)
+	}
+	r.json("GET", "/api/v1/queue?reason=rejected,unknown&evidence=banka", "", &items)
+	if len(items) != 2 || items[0].Key != "rejected" {
+		t.Errorf("filtered: %+v", items)
+	}
+	if p := r.problem(r.do("GET", "/api/v1/queue?reason=nonsense", "")); p.Status != http.StatusBadRequest || !strings.Contains(p.Detail, "rejected") {
+		t.Errorf("%+v", p)
 	}
 }

@@ -185,7 +185,7 @@ func (w *watched) Handle(ctx context.Context, m batch.Message) error {
 	case ledgerGone(err):
 		w.core.gone(err)
 	case ctx.Err() == nil:
-		w.core.d.standing.setIntake(&api.Trouble{Text: "events cannot be stored: " + err.Error(), Remedy: "they wait in the stream and are tried again"})
+		w.core.d.standing.setIntake(&api.Trouble{Part: api.PartIntake, Text: "events cannot be stored: " + err.Error(), Remedy: "they wait in the stream and are tried again"})
 	}
 	return err
 }
@@ -199,7 +199,7 @@ func (c *core) lost(err error) {
 
 // gone stops everything that stands on the ledger: without it nobody knows what was sent.
 func (c *core) gone(err error) {
-	c.d.standing.setNoLedger(api.Trouble{Text: goneText(err), Remedy: waysOut})
+	c.d.standing.setNoLedger(api.Trouble{Part: api.PartLedger, Text: goneText(err), Remedy: waysOut})
 	c.consumer.Pause(goneText(err))
 	c.inbox.Pause(goneText(err))
 	c.engine.Hold("ledger", goneText(err), waysOut)
@@ -224,6 +224,7 @@ func (c *core) watchCompany(ctx context.Context) {
 	}
 	for ctx.Err() == nil {
 		err := c.who.ensure(ctx)
+		c.noteCheck(ctx, err)
 		pause := companyLater
 		if c.quota != nil {
 			pause = companyCounted
@@ -261,6 +262,17 @@ func (c *core) watchCompany(ctx context.Context) {
 			return
 		}
 		c.who.again()
+	}
+}
+
+// noteCheck keeps how the check went for the status, except one that the end of the process broke off.
+func (c *core) noteCheck(ctx context.Context, err error) {
+	check := api.Check{Time: c.d.now().UTC()}
+	if err != nil {
+		check.Text = err.Error()
+	}
+	if ctx.Err() == nil {
+		c.d.standing.setChecked(check)
 	}
 }
 

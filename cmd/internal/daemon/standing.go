@@ -26,6 +26,7 @@ type standing struct {
 	room      *api.Trouble // nil = there is room
 	engine    *verify.Engine
 	quota     *quota.Quota
+	checked   *api.Check
 	client    *flexi.Client
 }
 
@@ -46,6 +47,7 @@ func (s *standing) setNoLedger(t api.Trouble)   { s.set(func() { s.noLedger = &t
 func (s *standing) setGivenUp(text string)      { s.set(func() { s.givenUp = text }) }
 func (s *standing) setIntake(t *api.Trouble)    { s.set(func() { s.intake = t }) }
 func (s *standing) setRoom(t *api.Trouble)      { s.set(func() { s.room = t }) }
+func (s *standing) setChecked(c api.Check)      { s.set(func() { s.checked = &c }) }
 func (s *standing) setQuota(q *quota.Quota)     { s.set(func() { s.quota = q }) }
 func (s *standing) setClient(c *flexi.Client)   { s.set(func() { s.client = c }) }
 func (s *standing) setEngine(e *verify.Engine)  { s.set(func() { s.engine = e }) }
@@ -71,7 +73,7 @@ func (s *standing) lost() (is bool) { s.set(func() { is = s.noLedger != nil }); 
 func (s *standing) about() api.Info {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return api.Info{Started: s.started.UTC(), Phase: s.phase, NATS: s.address, Ledger: s.ledger, GivenUp: s.givenUp}
+	return api.Info{Started: s.started.UTC(), Phase: s.phase, NATS: s.address, Ledger: s.ledger, GivenUp: s.givenUp, Checked: s.checked}
 }
 
 // Status is the engine's, empty while none runs.
@@ -89,20 +91,20 @@ func (s *standing) troubles() []api.Trouble {
 	var all []api.Trouble
 	if s.broken != nil {
 		if why, remedy := s.broken(); why != "" {
-			all = append(all, api.Trouble{Text: "NATS cannot write: " + why, Remedy: remedy})
+			all = append(all, api.Trouble{Part: api.PartDisk, Text: "NATS cannot write: " + why, Remedy: remedy})
 		}
 	}
 	switch {
 	case s.connected == nil:
-		return []api.Trouble{{Text: s.phase, Remedy: "see that the NATS server runs, and check FLEXID_NATS_URL and the login"}}
+		return []api.Trouble{{Part: api.PartNATS, Text: s.phase, Remedy: "see that the NATS server runs, and check FLEXID_NATS_URL and the login"}}
 	case !s.connected():
-		all = append(all, api.Trouble{Text: "NATS at " + s.address + " is gone", Remedy: "see that the NATS server runs; flexid connects by itself"})
+		all = append(all, api.Trouble{Part: api.PartNATS, Text: "NATS at " + s.address + " is gone", Remedy: "see that the NATS server runs; flexid connects by itself"})
 	}
 	switch {
 	case s.noLedger != nil:
 		all = append(all, *s.noLedger)
 	case s.engine == nil:
-		all = append(all, api.Trouble{Text: s.phase})
+		all = append(all, api.Trouble{Part: api.PartStart, Text: s.phase})
 	case s.room != nil:
 		all = append(all, *s.room)
 	case s.intake != nil:

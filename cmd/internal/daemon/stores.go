@@ -76,7 +76,7 @@ func (c *core) lookForRoom(ctx context.Context) error {
 		return nil
 	}
 	text := fmt.Sprintf("intake is paused: %s has %d KiB left, of which %d KiB are kept for what becomes of documents already taken", where, free>>10, keep>>10)
-	c.d.standing.setRoom(&api.Trouble{Text: text, Remedy: remedy + "; intake goes on by itself"})
+	c.d.standing.setRoom(&api.Trouble{Part: api.PartDisk, Text: text, Remedy: remedy + "; intake goes on by itself"})
 	c.consumer.Pause(text + "; " + remedy)
 	c.inbox.Pause(text + "; " + remedy)
 	return nil

@@ -1,0 +1,220 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"flexid/cmd/internal/api"
+	"flexid/verify"
+
+	"github.com/spf13/cobra"
+)
+
+// deciding is one call of a decision.
+type deciding struct {
+	p    *program
+	c    *cobra.Command
+	what verify.What
+	act  api.Act
+	cl   *client
+
+	dryRun, yes bool
+	count       int // -1 = not said
+}
+
+func (p *program) decision(what verify.What, short string) *cobra.Command {
+	c := &cobra.Command{
+		Use: string(what) + " [EVIDENCE/[SOURCE:]KEY…]", Short: short,
+		Long: short + ".\n\nName documents, or choose from what `flexid maybe list` shows with filters. What filters choose is listed with\n" +
+			"--dry-run; else their number has to be confirmed, in a script with --yes or --count. Each document is decided as it was\n" +
+			"seen: one that changed meanwhile is left alone and said.\n\n" +
+			"Exit: 0 all were decided, 3 nothing matches, 75 some can be decided later, 1 some were refused.",
+		Example: fmt.Sprintf("  flexid maybe %s faktura-vydana/FV-1 --why 'checked in Flexi'\n"+
+			"  flexid maybe %s --reason conflict --cause gone --dry-run", what, what),
+	}
+	p.filterFlags(c)
+	act := p.person(c)
+	d := deciding{p: p, c: c, what: what}
+	c.Flags().BoolVar(&d.dryRun, "dry-run", false, "show what would be decided, and decide nothing")
+	c.Flags().BoolVarP(&d.yes, "yes", "y", false, "do not ask")
+	c.Flags().IntVar(&d.count, "count", -1, "decide only if the filters choose so many documents; asks nothing")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		var err error
+		if d.act, err = act(); err != nil {
+			return err
+		}
+		return d.run(args)
+	}
+	return c
+}
+
+func (d *deciding) run(args []string) error {
+	d.ownReason()
+	q, filtered, err := filterValues(d.c.Flags())
+	switch {
+	case err != nil:
+		return err
+	case len(args) == 0 && !filtered:
+		return usagef("usage: %s; or choose documents with filters such as --reason and --cause", d.c.UseLine())
+	case len(args) > 0 && filtered:
+		return usagef("name documents or choose them with filters, not both")
+	}
+	paths := make([]string, len(args))
+	for i, arg := range args {
+		if paths[i], err = addressPath(arg); err != nil {
+			return err
+		}
+	}
+	if d.what != verify.DecideLook && !d.dryRun {
+		if err := needReason(d.act); err != nil {
+			return err
+		}
+	}
+	if d.cl, err = d.p.client(); err != nil {
+		return err
+	}
+	if len(args) == 1 && !d.dryRun {
+		return d.one(paths[0])
+	}
+	request := api.DecideRequest{DryRun: true}
+	if filtered {
+		request.Filter = queueFilter(q)
+	}
+	for _, arg := range args {
+		request.Documents = append(request.Documents, api.Target{Address: arg})
+	}
+	return d.many(request)
+}
+
+// ownReason takes --reason as the person's own reason where --why is not said and no reason of a document is meant, as it
+// was before documents could be chosen.
+func (d *deciding) ownReason() {
+	flag := d.c.Flags().Lookup("reason")
+	words, err := d.c.Flags().GetStringArray("reason")
+	meant := func(w string) bool {
+		first, _, _ := strings.Cut(w, ",")
+		return slices.Contains(api.Reasons(), first)
+	}
+	if err != nil || d.act.Why != "" || d.dryRun || slices.ContainsFunc(words, meant) {
+		return
+	}
+	d.act.Why = strings.TrimSpace(strings.Join(words, " "))
+	flag.Changed = false
+}
+
+// one decides about a single document, whose row is then the answer.
+func (d *deciding) one(path string) error {
+	var row api.Row
+	if err := d.cl.post(d.c.Context(), "/api/v1/queue/"+path+"/"+string(d.what), d.act, &row); err != nil {
+		return err
+	}
+	return d.p.rowNow(row)
+}
+
+// many looks first at what there is to decide, and decides then what it has seen.
+func (d *deciding) many(request api.DecideRequest) error {
+	pr := d.p.printer("evidence", "source", "key", "number", "state", "reason", "cause", "result", "text")
+	show := func(x *api.Decided) {
+		pr.row(x, x.Evidence, x.Source, x.Key, x.Number, x.State, x.Reason, x.Cause, x.Result, x.Text)
+	}
+	var targets []api.Target
+	counts := map[string]int{}
+	err := d.ask(request, func(x api.Decided) {
+		counts[x.Result]++
+		if d.dryRun || x.Result != api.ResultWould {
+			show(&x)
+		}
+		if x.Result == api.ResultWould {
+			targets = append(targets, api.Target{Evidence: x.Evidence, Source: x.Source, Key: x.Key, Revision: x.Revision})
+		}
+	})
+	if err != nil {
+		return err
+	}
+	if d.dryRun {
+		if err := pr.end(); err != nil {
+			return err
+		}
+		d.p.say("%s: %s, nothing was changed", d.what, many(len(targets), "document"))
+		return d.p.nothing(pr.n, "nothing matches")
+	}
+	if request.Filter != nil && len(targets) > 0 {
+		if err := d.confirmed(len(targets)); err != nil {
+			return err
+		}
+	}
+	delete(counts, api.ResultWould)
+	const chunk = 1000 // each has the time limit of one request
+	for part := range slices.Chunk(targets, chunk) {
+		err := d.ask(api.DecideRequest{By: d.act.By, Why: d.act.Why, Documents: part}, func(x api.Decided) {
+			counts[x.Result]++
+			show(&x)
+		})
+		if err != nil {
+			_ = pr.end() // what is known is shown; the error says that it is not all
+			return fmt.Errorf("after %s: %w", many(counts[api.ResultDone], "document"), err)
+		}
+	}
+	if err := pr.end(); err != nil {
+		return err
+	}
+	return d.ended(counts)
+}
+
+// confirmed asks for the number: it shows that somebody has read how many documents it is about.
+func (d *deciding) confirmed(n int) error {
+	switch {
+	case d.count >= 0 && d.count != n:
+		return &exitError{exitFailed, fmt.Errorf("%s match, not %d: nothing was changed; --dry-run shows them", many(n, "document"), d.count)}
+	case d.count == n || d.yes:
+		return nil
+	}
+	if !d.p.canAsk() {
+		return usagef("%s match: nothing was changed; --yes or --count %d decides about them, --dry-run shows them", many(n, "document"), n)
+	}
+	line, err := d.p.ask(fmt.Sprintf("%s %s as %s? Type %d to go on: ", d.what, many(n, "document"), d.act.By, n))
+	if err != nil {
+		return err
+	}
+	if line != strconv.Itoa(n) {
+		return &exitError{exitFailed, errors.New("nothing was changed")}
+	}
+	return nil
+}
+
+func (d *deciding) ask(request api.DecideRequest, each func(api.Decided)) error {
+	resp, err := d.cl.do(d.c.Context(), http.MethodPost, "/api/v1/queue/"+string(d.what)+"?format=ndjson", request)
+	if err != nil {
+		return err
+	}
+	return lines(resp, each)
+}
+
+// ended says how many went which way, and gives the exit code.
+func (d *deciding) ended(counts map[string]int) error {
+	var parts []string
+	for _, r := range []string{api.ResultDone, api.ResultRefused, api.ResultChanged, api.ResultLater, api.ResultMissing, api.ResultFailed} {
+		if n := counts[r]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, r))
+		}
+	}
+	if len(parts) == 0 {
+		return d.p.nothing(0, "nothing matches; `flexid maybe list` shows what waits")
+	}
+	d.p.say("%s: %s", d.what, strings.Join(parts, ", "))
+	switch {
+	case counts[api.ResultRefused]+counts[api.ResultFailed] > 0:
+		return &exitError{code: exitFailed}
+	case counts[api.ResultChanged]+counts[api.ResultLater] > 0:
+		return &exitError{code: exitTryAgain}
+	case counts[api.ResultDone] == 0:
+		return &exitError{code: exitNothing}
+	case counts[api.ResultMissing] > 0:
+		return &exitError{code: exitFailed}
+	}
+	return nil
+}

@@ -13,9 +13,10 @@ import (
 // confirmed it, which is when Identity is set: until then its name is only what the settings said.
 type Meta struct {
 	Format   int             `json:"format"`
-	Ledger   string          `json:"ledger"`  // LedgerID
-	Company  string          `json:"company"` // as in the ERP's address
-	System   string          `json:"system"`  // of our external ids
+	Ledger   string          `json:"ledger"`         // LedgerID
+	Company  string          `json:"company"`        // as in the ERP's address
+	System   string          `json:"system"`         // of our external ids
+	Zone     string          `json:"zone,omitempty"` // in which moments become days, and payables years; "" = not pinned yet
 	Identity CompanyIdentity `json:"identity,omitzero"`
 
 	// Rows is the company's name as it is part of the rows' ids, "" = Company. The name in the settings may be corrected as

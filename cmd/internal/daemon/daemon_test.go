@@ -123,6 +123,7 @@ func TestAnotherCompanyOrSystem(t *testing.T) {
 	for name, tc := range map[string]struct{ setting, theirs, ours string }{
 		"company": {"FLEXID_FLEXI_COMPANY=jina", "firma", "jina"},
 		"system":  {"FLEXID_FLEXI_SYSTEM=OTHER", "FLEXID", "OTHER"},
+		"zone":    {"FLEXID_TZ=America/New_York", "Europe/Prague", "America/New_York"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, _ := launch(t, settings(t, erp, dir, tc.setting))

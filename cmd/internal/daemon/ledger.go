@@ -195,6 +195,9 @@ func (d *daemon) ensureStreams(ctx context.Context, l *ledger.Ledger, accepted b
 }
 
 func (d *daemon) checkPin(ctx context.Context, l *ledger.Ledger) error {
+	if err := d.pinZone(ctx, l); err != nil {
+		return err
+	}
 	meta, _, err := l.Meta(ctx)
 	if err != nil {
 		return err
@@ -216,13 +219,33 @@ func (d *daemon) checkPin(ctx context.Context, l *ledger.Ledger) error {
 	return nil
 }
 
+// pinZone makes the first time zone the ledger's, and refuses another: by the zone a moment becomes a day, and the year of that
+// day is part of the keys of payables, so that the same document would be another one.
+func (d *daemon) pinZone(ctx context.Context, l *ledger.Ledger) error {
+	zone := d.cfg.Location.String()
+	meta, revision, err := l.Meta(ctx)
+	if err != nil || meta.Zone == zone {
+		return err
+	}
+	if meta.Zone != "" {
+		return &PinError{Variable: "FLEXID_TZ", Ledger: meta.Zone, Settings: zone}
+	}
+	meta.Zone = zone
+	err = l.SetMeta(ctx, meta, revision)
+	var conflict *ledger.ConflictError
+	if errors.As(err, &conflict) { // another replica was faster: what it pinned counts
+		return d.pinZone(ctx, l)
+	}
+	return err
+}
+
 func (d *daemon) anotherCompany(meta ledger.Meta) *PinError {
 	return &PinError{Variable: "FLEXID_FLEXI_COMPANY", Ledger: meta.Company, Settings: d.cfg.Flexi.Company}
 }
 
 // waitForLedger stays up, not ready, until the ledger is back or a person accepts an empty one.
 func (d *daemon) waitForLedger(ctx context.Context, missing *missingLedger) (*ledger.Ledger, *ledger.StateBucket, error) {
-	d.standing.setNoLedger(api.Trouble{Text: missing.text, Remedy: waysOut})
+	d.standing.setNoLedger(api.Trouble{Part: api.PartLedger, Text: missing.text, Remedy: waysOut})
 	d.standing.setPhase("the ledger is missing")
 	d.log.Error().Str("remedy", waysOut).Msg(missing.text)
 	d.waiting(true)

@@ -35,6 +35,7 @@ type doctor struct {
 	cfg    config.Config
 	client *flexi.Client
 	now    func() time.Time
+	free   func(dir string) (int64, error)
 	report func(finding)
 	failed int
 }
@@ -66,7 +67,7 @@ func (p *program) doctor() *cobra.Command {
 		ctx, cancel := context.WithTimeout(c.Context(), doctorTimeout)
 		defer cancel()
 		pr := p.printer("check", "result", "text", "do")
-		d := &doctor{cfg: cfg, client: client, now: time.Now, report: func(f finding) {
+		d := &doctor{cfg: cfg, client: client, now: time.Now, free: statedir.Free, report: func(f finding) {
 			pr.row(f, f.Check, f.Result, f.Text, f.Do)
 			if pr.format == "table" && isTerminal(p.err) {
 				p.say("%s: %s", f.Check, f.Result) // a check can take its time
@@ -76,6 +77,7 @@ func (p *program) doctor() *cobra.Command {
 		d.quota(ctx)
 		d.state()
 		d.nats(ctx)
+		d.daemon(ctx)
 		if err := pr.end(); err != nil {
 			return err
 		}
@@ -94,6 +96,36 @@ func (d *doctor) state() {
 		return
 	}
 	d.say("state directory", resultOK, d.cfg.StateDir, "")
+	free, err := d.free(d.cfg.StateDir)
+	if err != nil {
+		d.say("disk", resultWarn, err.Error(), "see how much room the disk of "+d.cfg.StateDir+" has")
+		return
+	}
+	result, do := room(free, d.cfg.Flexi.Concurrency*d.cfg.Flexi.Pack, d.cfg.NATS.Embedded())
+	d.say("disk", result, fmt.Sprintf("%d MiB free (%d KiB)", free>>20, free>>10), do)
+}
+
+// Room for what one document in flight may write, and for a few weeks of many.
+const (
+	roomRow    = 64 << 10
+	roomLeast  = 16 << 20
+	roomLittle = 1 << 30
+	roomFiles  = 1 << 20 // lock, ids and token, where NATS keeps the rest elsewhere
+)
+
+// room judges what a disk has free; flying is how many documents may be written at once.
+func room(free int64, flying int, embedded bool) (result, do string) {
+	const more = "make room, or set FLEXID_STATE_DIR to a disk that has it"
+	switch least := int64(roomLeast) + int64(flying)*roomRow; {
+	case !embedded && free < roomFiles:
+		return resultFail, more
+	case !embedded:
+	case free < least:
+		return resultFail, fmt.Sprintf("%s: at least %d MiB; with less flexid takes in no documents, and a full disk stops NATS", more, (least+1<<20-1)>>20)
+	case free < roomLittle:
+		return resultWarn, more + ": what came in and what became of it is kept as long as FLEXID_KEEP_BODIES says"
+	}
+	return resultOK, ""
 }
 
 // erp asks from the outside in; what an earlier answer makes pointless is skipped.
@@ -115,7 +147,9 @@ func (d *doctor) erp(ctx context.Context, evidences []string) {
 		return
 	}
 	for _, e := range evidences {
-		d.rights(ctx, e, known)
+		if d.rights(ctx, e, known) {
+			d.look(ctx, e)
+		}
 	}
 	d.types(ctx, known)
 }

@@ -112,16 +112,16 @@ func (d *doctor) known(ctx context.Context) (map[string]flexi.EvidenceInfo, bool
 }
 
 // rights reads what a write of the evidence needs: the list of fields depends on the user's rights, and so do the rows.
-func (d *doctor) rights(ctx context.Context, evidence string, known map[string]flexi.EvidenceInfo) {
+func (d *doctor) rights(ctx context.Context, evidence string, known map[string]flexi.EvidenceInfo) (readable bool) {
 	check := "rights " + evidence
 	info, ok := known[evidence]
 	switch {
 	case !ok:
 		d.say(check, resultFail, "Flexi does not list this evidence for the user", "check the name, the licence and the user's rights")
-		return
+		return false
 	case info.ImportStatus == "DISALLOWED" || info.ImportStatus == "NOT_DIRECT":
 		d.say(check, resultFail, "Flexi takes no import into it ("+info.ImportStatus+")", "it cannot be written over the REST API")
-		return
+		return false
 	}
 	props, err := d.client.Properties(ctx, evidence)
 	if err == nil {
@@ -129,19 +129,20 @@ func (d *doctor) rights(ctx context.Context, evidence string, known map[string]f
 	}
 	if err != nil {
 		d.say(check, resultFail, err.Error(), d.explain(err))
-		return
+		return false
 	}
 	if !info.ExtIDs {
 		d.say(check, resultWarn, "it keeps no external ids: a lost answer cannot be cleared up by flexid alone",
 			"expect documents of this evidence in `flexid maybe list` after an outage")
-		return
+		return true
 	}
 	number, _ := flexi.NumberField(evidence)
 	if p, ok := props.ByName[number]; ok && !p.Writable {
 		d.say(check, resultWarn, "the user may not write the field "+number+": Flexi drops it in silence", "give the right, or let Flexi draw the number")
-		return
+		return true
 	}
 	d.say(check, resultOK, fmt.Sprintf("read, %d fields, keeps external ids", len(props.ByName)), "")
+	return true
 }
 
 // types lists what a document's typDokl and series may be.

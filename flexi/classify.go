@@ -106,7 +106,7 @@ func decide(a answer, p Prepared, permit Permit, d decoded) verdict {
 		return maybe(ServerError, "the ERP failed; whether it had saved is not known")
 	case s == 503 && a.whole:
 		return maybe(Proxy, "something in front of the ERP answered for it")
-	case s >= 200 && s < 300:
+	case successStatus(s):
 		return success(a, p, d)
 	case s >= 300 && s < 400:
 		return maybe(NoAnswer, "a redirect, which is not followed: "+a.header.Get("Location"))

@@ -13,6 +13,10 @@ const (
 	slotWidth = 10 * time.Millisecond
 	pauseBase = time.Second // most of the first pause that the server did not ask for
 	pauseCap  = 30 * time.Second
+	// A server that takes few requests at once refuses every second one of six slots. The slots grow until they fit, at most to
+	// mostWidth, which is below the patience of a dial; after calmAfter answers without a refusal they are halved.
+	mostWidth = 640 * time.Millisecond
+	calmAfter = 50
 	// dialPatience is short: who dials for a write holds a place among the writes.
 	dialPatience = time.Second
 )
@@ -51,6 +55,8 @@ type door struct {
 	until   time.Time     // shut until then
 	spread  time.Duration // how long after until at least everybody takes a slot
 	free    time.Time     // the first slot that nobody has taken begins then
+	width   time.Duration // of a slot; above slotWidth callers take slots also while the door is open
+	calm    int           // answers since the last refusal or halving
 	era     int           // how often the door was shut anew
 	inARow  int
 	reason  string
@@ -82,11 +88,11 @@ func (d *door) take(patience time.Duration) (at time.Time, wait time.Duration, e
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	now := d.now()
-	begin := latest(d.until, d.free)
+	begin, width := latest(d.until, d.free), max(d.width, slotWidth)
 	if !begin.After(now) {
 		// Callers that wait elsewhere come when the door is open: they too must not come all together.
-		if now.Before(d.until.Add(d.spread)) {
-			d.free = now.Add(slotWidth)
+		if now.Before(d.until.Add(d.spread)) || width > slotWidth {
+			d.free = now.Add(width)
 		}
 		return now, 0, nil
 	}
@@ -94,7 +100,7 @@ func (d *door) take(patience time.Duration) (at time.Time, wait time.Duration, e
 	if wait = at.Sub(now); wait > patience {
 		return at, 0, d.shutError(begin)
 	}
-	d.free = begin.Add(slotWidth)
+	d.free = begin.Add(width)
 	return at, wait, nil
 }
 
@@ -126,10 +132,20 @@ func (d *door) answered(pass int, a answer) (wait time.Duration) {
 	switch {
 	case a.status == http.StatusTooManyRequests:
 		return d.refused(pass, a.header)
-	case a.status != 0 && pass == d.era:
-		d.inARow = 0
+	case a.status != 0:
+		d.settle(pass)
 	}
 	return 0
+}
+
+// settle takes note of an answer that was no refusal.
+func (d *door) settle(pass int) {
+	if pass == d.era {
+		d.inARow = 0
+	}
+	if d.calm++; d.calm >= calmAfter {
+		d.calm, d.width = 0, d.width/2
+	}
 }
 
 // refused shuts the door for as long as the server asks, and for a pause on top that grows with every refusal in a row:
@@ -143,6 +159,12 @@ func (d *door) refused(pass int, h http.Header) (wait time.Duration) {
 		pause += jitter(d.random, min(pauseBase<<min(d.inARow, 10), pauseCap))
 		d.era++
 		d.inARow++
+		// The first refusal of all may have been a burst; the next ones say that even single callers come too close.
+		if d.calm = 0; d.inARow > 1 || d.width > 0 {
+			d.width = min(max(2*d.width, 2*slotWidth), mostWidth)
+		} else {
+			d.width = slotWidth
+		}
 	}
 	if end := now.Add(pause); end.After(d.until) {
 		d.until, d.spread = end, spreadOf(after)

@@ -97,16 +97,6 @@ func (f Filter) String() string {
 // Err is what was wrong with the parts; List returns it without asking the ERP.
 func (f Filter) Err() error { return f.err }
 
-func quote(v string) string {
-	switch single, double := strings.Contains(v, "'"), strings.Contains(v, `"`); {
-	case strings.Contains(v, `\`), single && double:
-		return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(v) + "'"
-	case single:
-		return `"` + v + `"`
-	}
-	return "'" + v + "'"
-}
-
 func isDigits(s string) bool {
 	if s == "" || len(s) > 18 {
 		return false

@@ -167,3 +167,114 @@ func causeOf(ms []Message) Cause {
 	}
 	return OtherCause
 }
+
+// NewestFirst is the order of the page of one that serves as a look's control. A server that reads the letter the other way
+// shows its oldest record: a control all the same, and a highest id that is too low raises no alarm.
+const NewestFirst = "id@D"
+
+// successStatus: creates are 201 and updates 200 or 201, whatever the pages say; the envelope decides.
+func successStatus(status int) bool { return status >= 200 && status < 300 }
+
+// loginBody is how a login is written: as the vendor's pages have it. Public clients post a form; a server that reads
+// nothing else refuses, which is said as a refused login. A second try in another form would count as a wrong password.
+func loginBody(user, password string) ([]byte, error) {
+	return plainJSON(map[string]any{"username": user, "password": password})
+}
+
+// quote writes a filter's string. Only what stands without an escape is sure to be understood: see Unknowns, 12.
+func quote(v string) string {
+	switch single, double := strings.Contains(v, "'"), strings.Contains(v, `"`); {
+	case strings.Contains(v, `\`), single && double:
+		return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(v) + "'"
+	case single:
+		return `"` + v + `"`
+	}
+	return "'" + v + "'"
+}
+
+// Unknown is one thing about the ERP that no public source tells: what flexid takes for true, and what becomes of it before
+// a server that is otherwise. Whoever meets a real server that differs finds here where the code has to know.
+type Unknown struct {
+	No        int
+	Name      string
+	Default   string   // the safe reading
+	Otherwise string   // what flexid does where it is wrong
+	Rests     []string // the functions, constants and settings that hold the default
+	Shown     []string // modes of the fake, and tests, that show it
+}
+
+// Unknowns is all of them, by the numbers of research/flexi-api.md.
+func Unknowns() []Unknown { return append(unknownsOfTheServer(), unknownsOfTheBooks()...) }
+
+func unknownsOfTheServer() []Unknown {
+	return []Unknown{
+		{1, "daily limit of requests", "there may be one; its number is the operator's to set, and what comes after it is a refusal",
+			"a 429 shuts the door, a 402 or 403 the gate, with the ERP's words; documents wait and go on the next day by themselves",
+			[]string{"FLEXID_FLEXI_DAILY_REQUESTS", "blocked"}, []string{"daily-limit-429", "daily-limit-402", "daily-limit-403"}},
+		{2, "limit of parallel requests, and the wait after it", "unknown: after a 429 all callers come again one by one, in slots that grow until the server takes them, Retry-After or not",
+			"where even one request at once is too many the door stays shut and the status says so",
+			[]string{"ParseRetryAfter", "slotWidth", "mostWidth"}, []string{"one-at-a-time", "one-at-a-time-seconds", "one-at-a-time-date"}},
+		{3, "limit of sessions", "a 403 about users looks like any other: it is about us, never about the document",
+			"the evidence's gate closes with the ERP's words and is tried again; nothing is parked",
+			[]string{"remedyRights"}, []string{"too-many-users"}},
+		{4, "words of a stale role", "a 400 with a bare message may be one: the user's context is ended once, then it is asked again",
+			"a 403 closes the evidence's gate; an error of a record parks it as rejected, with the ERP's words",
+			[]string{"messageRefusals", "RefreshUser"}, []string{"stale-role", "stale-is-error", "stale-is-403", "evidence-hidden-from-stale"}},
+		{8, "status of an answer to an update", "any 2xx; the envelope decides",
+			"nothing differs", []string{"successStatus", "counters"}, []string{"update-is-200"}},
+		{9, "redirect to the numeric address", "no record is read by its code, and no redirect is followed",
+			"nothing differs", []string{"readStatus"}, []string{"detail-moved-301", "detail-moved-302"}},
+		{16, "409, and what a 503 means", "a 409 with an error of a record is a rejection like a 400; a 503 is looked up, in the ERP's envelope after the longer settle time",
+			"a 503 in front of the ERP that had saved after all is found by the look", []string{"clientError", "FLEXID_VERIFY_SETTLE_PROXY"},
+			[]string{"exists-is-409", "maintenance", "answer-503-done"}},
+		{17, "whether a write was done after a 500, a 502 or a broken connection", "it may have been: never sent again before it was looked up",
+			"both ways end alike: found is confirmed, absent after the settle time is sent again", []string{"decide", "FLEXID_VERIFY_SETTLE_NO_ANSWER"},
+			[]string{"answer-500-done", "answer-500-undone", "answer-502-done", "answer-lost"}},
+		{18, "limits and encodings on the way", "questions go in a body, requests stay small, no compression is asked for, answers end at a size; a 413 or 504 of a box is a maybe",
+			"an answer that was compressed unasked cannot be read: writes stop, and the status says so", []string{"maxWriteAnswer", "maxReadAnswer"},
+			[]string{"chunked", "gzip", "gzip-unasked", "bodies-limited", "addresses-limited", "answers-limited", "proxy-impatient"}},
+		{20, "web hooks after an outage, and deletes in them", "a hook only wakes: what changed is read from the changes, by evidence and id",
+			"a delete without identifiers is matched by its Flexi id", []string{"Changes"}, []string{"bare-deletes"}},
+		{22, "the newer version of the interface", "it is not used; numbers and booleans are read in both spellings",
+			"nothing differs", []string{"truth", "number"}, []string{"native-values"}},
+		{23, "how a login is written", "as JSON, in its own request; without FLEXID_FLEXI_AUTH=session there is none",
+			"the login counts as refused: writes stop, and the status says so", []string{"loginBody", "FLEXID_FLEXI_AUTH"},
+			[]string{"login-form-only", "login-json-only"}},
+	}
+}
+
+func unknownsOfTheBooks() []Unknown {
+	return []Unknown{
+		{5, "where a number is unique, and how a second one is refused", "nowhere for sure: flexid looks for the number first and owns it in its ledger; a refusal about id, kod or no field is looked up before it counts",
+			"a number that is free at the ERP is not free in the ledger; a refusal in other words leads to the same look",
+			[]string{"aboutIdentity", "saysExists"}, []string{"bare-errors", "numbers-per-table", "numbers-per-year", "used-numbers-refused"}},
+		{6, "lower case letters in a number", "they become upper case, and numbers are compared so",
+			"a number that keeps its letters is compared all the same; one that is refused is parked with the ERP's words",
+			[]string{"NormaliseNumber"}, []string{"lower-code-refused", "lower-code-kept"}},
+		{7, "a write by a code that does not exist", "it would make a record: only a create may, by our external id, never by code",
+			"nothing differs", []string{"NewExternalID"}, []string{"code-must-exist"}},
+		{10, "the letters of an order", "D is downwards; nothing but the control of a look is ordered",
+			"the control is the oldest record instead of the youngest", []string{"NewestFirst"}, []string{"order-reversed"}},
+		{11, "letter case of names", "it counts: fields are sent as the metadata spell them", "nothing differs",
+			[]string{"Properties"}, []string{"any-case-tags", "unknown-fields-dropped"}},
+		{12, "a quote inside a filter's string", "a value with one kind of quote stands in the other; only one with both, or with a back-slash, is escaped",
+			"such a value finds nothing or is refused; the external id beside it finds the record, and rows are judged by what they carry",
+			[]string{"quote"}, []string{"quotes-doubled", "quotes-plain", "value-refused"}},
+		{13, "rows of an update", "they are replaced as a whole, under the name that the sender used, with removeAll beside them",
+			"what is there afterwards is compared row by row; a name that is not taken is a rejection with the ERP's words",
+			[]string{"itemFields"}, []string{"removeall-needs-rows", "rows-by-position", "rows-own-name-only", "rows-common-name-only"}},
+		{14, "order of results, and a request that failed in part", "no order: a result is known by its request-id or by a look; requests are one transaction",
+			"nothing differs", []string{"docResults"}, []string{"results-reversed"}},
+		{15, "shape of an answer", "every spelling that was ever seen is read; success, counters, ids and errors must not contradict each other",
+			"an answer that tells nothing is looked up", []string{"decodeEnvelope", "mismatch"},
+			[]string{"failed-is-zero", "native-answers", "error-strings", "wrapped-lists", "stats-in-list", "empty-success", "nothing-saved"}},
+		{19, "numbers of refused writes", "they may be lost or given again: a number drawn by the ERP counts when an accepted answer or a look tells it",
+			"the series has gaps", []string{"inBrackets"}, []string{"burn-numbers"}},
+		{21, "prefixes and number of identifiers", "one external id of ours, beside those of others that the sender names; no key: or uuid:",
+			"a second one that is refused is a rejection with the ERP's words", []string{"ExternalID"},
+			[]string{"one-external-id", "uuid-prefix-only"}},
+		{24, "when a record shows after a 504", "not before the settle time is over: an empty look before it proves nothing, and three are needed",
+			"a write that is later still meets the fence of its external id; an update of what is not shown yet is left to a person", []string{"FLEXID_VERIFY_SETTLE_NO_ANSWER"},
+			[]string{"commits-late", "shows-late"}},
+	}
+}

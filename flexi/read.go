@@ -230,6 +230,9 @@ func (c *Client) readError(q ask, a answer, err error) *Error {
 
 // readStatus is nil for an answer that can be looked into.
 func readStatus(a answer) error {
+	if enc := a.header.Get("Content-Encoding"); enc != "" && enc != "identity" {
+		return fmt.Errorf("the answer is compressed (%s), which was not asked for: some box in front of the ERP changes its answers", enc)
+	}
 	if a.status >= 200 && a.status < 300 {
 		return nil
 	}

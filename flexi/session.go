@@ -148,7 +148,7 @@ type tokens struct{ id, refresh string }
 
 // login logs in with user and password. It writes no document, and a session that nobody uses ends by itself.
 func (c *Client) login(ctx context.Context) (tokens, error) {
-	body, err := plainJSON(map[string]any{"username": c.o.User, "password": c.o.Password})
+	body, err := loginBody(c.o.User, c.o.Password)
 	if err != nil {
 		return tokens{}, err
 	}

@@ -129,8 +129,12 @@ type instant struct {
 }
 
 // steady turns the instants of a row into those of our monotonic clock. A look at Flexi that another process made, or that we
-// cannot date any more, counts as too old to build a write upon.
+// cannot date any more, counts as too old to build a write upon. With a clock that has no monotonic reading, such as virtual
+// time has, nothing could be dated, and no write would ever leave: there the wall clock is believed.
 func (x *index) steady(row *ledger.Row, stored []int64, fresh time.Duration, now time.Time) {
+	if !monotonic(now) {
+		return
+	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	known := x.sights[row.ID]

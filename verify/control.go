@@ -28,7 +28,7 @@ func (l *looker) control(ctx context.Context, evidence string) (control, error) 
 	l.called("lookup")
 	known := l.marks.known()
 	page, err := l.erp.List(ctx, flexi.Query{
-		Evidence: evidence, Fields: []string{"id", "external-ids"}, Limit: 1, Order: "id@D", Lookup: true, GlobalVersion: true,
+		Evidence: evidence, Fields: []string{"id", "external-ids"}, Limit: 1, Order: flexi.NewestFirst, Lookup: true, GlobalVersion: true,
 	})
 	if err != nil {
 		if _, unfit := flexi.Unfit(err); !unfit {

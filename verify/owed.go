@@ -71,6 +71,9 @@ func (e *Engine) check(ctx context.Context, row *ledger.Row, late bool) (turn, e
 	if !ans.valid || ans.doubtful && len(ans.records) == 0 {
 		return at(e.o.Now().Add(e.owedPause(row, late))), nil
 	}
+	if soon := e.soonAfter(row); !late && len(ans.records) == 0 && e.o.Now().Before(soon) {
+		return at(soon), nil
+	}
 	why := "read_back"
 	if late {
 		why = "late"
@@ -101,6 +104,15 @@ func (e *Engine) check(ctx context.Context, row *ledger.Row, late bool) (turn, e
 	w.Final = false
 	e.park(row, reason, p)
 	return again(), e.save(ctx, row)
+}
+
+// soonAfter is until when an empty read-back says nothing: the first one comes at once where the fence is not known, and an
+// ERP whose reads lag does not show yet what it has just accepted. A person would be told of a loss that is none.
+func (e *Engine) soonAfter(row *ledger.Row) time.Time {
+	if row.Last == nil {
+		return time.Time{}
+	}
+	return row.Last.At.Add(e.o.Settings.ReadBack)
 }
 
 // owedPause is how long a look that is owed waits after one that was no look: the longer the ERP cannot be read, the longer.

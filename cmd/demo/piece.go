@@ -172,6 +172,9 @@ func read(s sample) (*event, *document, error) {
 	}
 	if has {
 		doc.number = number.Value
+		if number.Pair {
+			doc.number = number.Partner + "/" + number.Value // as the books have it
+		}
 	}
 	return &event{op: decoded.Op, key: s.Key, body: decoded.Body}, doc, nil
 }

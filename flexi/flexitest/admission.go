@@ -78,7 +78,7 @@ func (x *exchange) admit() *answer {
 	case l.overDay(s.now().In(s.zone).Format(time.DateOnly)):
 		return refuse(message(l.dayStatus, "Byl překročen denní limit požadavků na REST API.", ""))
 	}
-	if n := s.opt.ConcurrencyLimit; n > 0 && s.inflight > n {
+	if x.oneTooMany {
 		return refuse(Fault{Kind: TooMany, RetryAfter: l.retryAfter}.answer())
 	}
 	return nil

@@ -27,6 +27,8 @@ type exchange struct {
 	env    *envelope
 	envErr error
 	locked bool // the series lock is held already
+	// oneTooMany: it came while as many as are allowed at once were at work.
+	oneTooMany bool
 
 	deaf, deafBody []string // parameters without effect, anywhere and in the body
 }
@@ -72,12 +74,19 @@ func (x *exchange) run() {
 	if x.kind == Read {
 		x.deaf, x.deafBody = s.modes.deaf, s.modes.deafBody
 	}
-	s.inflight++
+	x.oneTooMany = s.opt.ConcurrencyLimit > 0 && s.inflight >= s.opt.ConcurrencyLimit
+	if x.oneTooMany {
+		slow = 0 // what is not let in costs the server nothing
+	} else {
+		s.inflight++
+	}
 	s.mu.Unlock()
 	defer func() {
 		s.mu.Lock()
-		s.inflight--
-		s.mu.Unlock()
+		defer s.mu.Unlock()
+		if !x.oneTooMany {
+			s.inflight--
+		}
 	}()
 	if early.cutsBody() {
 		x.note(early)

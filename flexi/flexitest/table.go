@@ -78,12 +78,12 @@ func travelModes() []Mode {
 
 func admissionModes() []Mode {
 	return []Mode{
-		{Name: "daily-limit-429", Unknown: 1, Does: "After 60 requests of a day everything is a 429 without Retry-After.",
-			On: func(s *Server) { s.LimitPerDay(60, http.StatusTooManyRequests) }},
-		{Name: "daily-limit-402", Unknown: 1, Does: "After 60 requests of a day everything is a 402.",
-			On: func(s *Server) { s.LimitPerDay(60, http.StatusPaymentRequired) }},
-		{Name: "daily-limit-403", Unknown: 1, Does: "After 60 requests of a day everything is a 403.",
-			On: func(s *Server) { s.LimitPerDay(60, http.StatusForbidden) }},
+		{Name: "daily-limit-429", Unknown: 1, Does: "After 20 requests of a day everything is a 429 without Retry-After.",
+			On: func(s *Server) { s.LimitPerDay(20, http.StatusTooManyRequests) }},
+		{Name: "daily-limit-402", Unknown: 1, Does: "After 20 requests of a day everything is a 402.",
+			On: func(s *Server) { s.LimitPerDay(20, http.StatusPaymentRequired) }},
+		{Name: "daily-limit-403", Unknown: 1, Does: "After 20 requests of a day everything is a 403.",
+			On: func(s *Server) { s.LimitPerDay(20, http.StatusForbidden) }},
 		{Name: "one-at-a-time", Unknown: 2, Does: "Requests take 100 ms, and a second one at once is a 429 without Retry-After.",
 			On: func(s *Server) { s.Slow(100 * time.Millisecond); s.LimitAtOnce(1, "") }},
 		{Name: "one-at-a-time-seconds", Unknown: 2, Does: "Requests take 100 ms, and a second one at once is a 429 with Retry-After in seconds.",
@@ -91,7 +91,7 @@ func admissionModes() []Mode {
 		{Name: "one-at-a-time-date", Unknown: 2, Does: "Requests take 100 ms, and a second one at once is a 429 with a date that is over as Retry-After.",
 			On: func(s *Server) {
 				s.Slow(100 * time.Millisecond)
-				s.LimitAtOnce(1, "Mon, 02 Mar 2026 10:00:00 GMT")
+				s.LimitAtOnce(1, s.now().UTC().Format(http.TimeFormat))
 			}},
 		{Name: "too-many-users", Unknown: 3, Does: "Every seventh write is a 403: too many users.",
 			On: func(s *Server) { s.LimitUsers(7) }},
@@ -139,8 +139,8 @@ func readModes() []Mode {
 		habit(QuotesDoubled, 12, "A quote inside a filter's string is written twice, a back-slash is itself."),
 		habit(QuotesPlain, 12, "A quote cannot stand inside a filter's string that it ends, a back-slash is itself."),
 		habit(BareDeletes, 20, "Changes that delete tell no identifiers but the numeric one."),
-		{Name: "shows-late", Unknown: 24, Does: "Reads show what was committed after 3 s.",
-			On: func(s *Server) { s.LookLies(Stale, 3*time.Second) }},
+		{Name: "shows-late", Unknown: 24, Does: "Reads show what was committed after a second.",
+			On: func(s *Server) { s.LookLies(Stale, time.Second) }},
 	}
 }
 
@@ -214,7 +214,7 @@ func standingModes() []Mode {
 		{Name: "no-right", Does: "The user has no right to received invoices: 403.", On: func(s *Server) { s.SetRight("faktura-prijata", false) }},
 		{Name: "column-read-only", Does: "The user may not write the column popis of issued invoices; it is dropped.",
 			On: func(s *Server) { s.ReadOnlyColumns("faktura-vydana", "popis") }},
-		{Name: "period-locked", Does: "February 2026 is locked.", On: func(s *Server) { s.LockPeriod("2026-02-01", "2026-02-28") }},
+		{Name: "period-locked", Does: "The first week of March 2026 is locked.", On: func(s *Server) { s.LockPeriod("2026-03-01", "2026-03-07") }},
 		{Name: "down-a-while", Does: "The port is closed for 20 s.", On: func(s *Server) { s.DownFor(20 * time.Second) }},
 		{Name: "used-numbers-refused", Unknown: 5, Does: "A number that another record of the evidence has is refused.",
 			On: func(s *Server) { s.AllowUsedNumbers(false) }},

@@ -2,6 +2,7 @@ package verify
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"flexid/flexi"
@@ -13,16 +14,18 @@ import (
 // refused one wanted is missing in Flexi: the row remembers it, shows it, and gives it its turn again where a sender's versions
 // say that it only came too early. Everything here is a function of the row.
 
-// mostRefused bounds how many refused events a row remembers, mostFields how many fields of each.
+// What a row remembers of refused events is bounded, since they may be many and a row has little room: how many of them (the
+// oldest go first), how many bytes the names of their fields may have, and how many characters of the reason are kept.
 const (
-	mostRefused = 12
-	mostFields  = 30
+	mostRefused = 8
+	mostFields  = 300
+	mostReason  = 120
 )
 
 // begun is the working state of an event that becomes current.
 func begun(ev *ledger.Event, now time.Time) *ledger.Work {
 	w := &ledger.Work{N: ev.N, Op: ev.Op, Begun: now, FirstTry: now, Version: ev.Version, Digest: ev.Digest}
-	if names, err := compare.FieldNames(ev.Body); err == nil && ev.Body != nil && len(names) <= mostFields {
+	if names, err := compare.FieldNames(ev.Body); err == nil && ev.Body != nil && len(strings.Join(names, "")) <= mostFields {
 		w.Fields = names
 	}
 	if ev.Story != nil && ev.State != "" { // refused before: its attempts must keep their numbers
@@ -40,7 +43,7 @@ func refuse(row *ledger.Row) {
 	w := row.Work
 	r := ledger.Refused{N: w.N, Op: w.Op, Version: w.Version, Digest: w.Digest, Fields: w.Fields, Unknown: w.Unknown, Reason: w.End.Reason, Cause: w.End.Cause}
 	if w.Story.Problem != nil {
-		r.Text = clip(w.Story.Problem.Text, 300)
+		r.Text = clip(w.Story.Problem.Text, mostReason)
 	}
 	forgive(row, w.N)
 	if row.Refused = append(row.Refused, r); len(row.Refused) > mostRefused {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -36,9 +37,12 @@ func build(m *testing.M) int {
 	}
 	defer os.RemoveAll(dir)
 	programs.dir, programs.flexid, programs.nats = dir, filepath.Join(dir, "flexid"), filepath.Join(dir, "nats-server")
-	for out, pkg := range map[string]string{programs.flexid: "flexid/cmd/flexid", programs.nats: "github.com/nats-io/nats-server/v2"} {
-		if text, err := exec.Command("go", "build", "-o", out, pkg).CombinedOutput(); err != nil {
-			fmt.Fprintf(os.Stderr, "building %s: %v\n%s", pkg, err, text)
+	for _, args := range [][]string{
+		{fmt.Sprintf("-race=%t", raced), "-o", programs.flexid, "flexid/cmd/flexid"},
+		{"-o", programs.nats, "github.com/nats-io/nats-server/v2"},
+	} {
+		if text, err := exec.Command("go", append([]string{"build"}, args...)...).CombinedOutput(); err != nil {
+			fmt.Fprintf(os.Stderr, "go build %s: %v\n%s", strings.Join(args, " "), err, text)
 			return 1
 		}
 	}

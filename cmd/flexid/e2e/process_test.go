@@ -57,6 +57,9 @@ func start(t *testing.T, name, stdout string, cmd *exec.Cmd, env []string) *proc
 	}()
 	t.Cleanup(func() {
 		p.kill()
+		if at := strings.Index(p.said(), "WARNING: DATA RACE"); raced && at >= 0 {
+			t.Errorf("%s: %s", name, p.said()[at:])
+		}
 		if t.Failed() {
 			t.Logf("end of %s:\n%s", filepath.Base(p.log), p.tail(40))
 		}

@@ -392,22 +392,30 @@ func TestRemadeByHand(t *testing.T) {
 }
 
 // TestEditedUnmarked: a person changed a record that never carried our external id. Nothing is sent over that; a person who
-// says that it is ours has the change made.
+// says that it is ours has the change made, or the event closed.
 func TestEditedUnmarked(t *testing.T) {
-	virtual(t, func(b *bench) {
-		b.start()
-		b.created("X", invoice("X"))
-		id := b.typed(invoice("A"))
-		b.push(flexi.Create, "A", invoice("A"))
-		b.becomes("A", time.Minute, ledger.Confirmed, ledger.Adopted)
-		b.fake.Edit("faktura-vydana", id, map[string]any{"varSym": "9"})
-		b.push(flexi.Delete, "A", doc{})
-		b.becomes("A", time.Hour, ledger.Parked, ledger.Conflict)
-		must(b.t, b.decide("A", verify.DecideConfirm))
-		b.becomes("A", time.Minute, ledger.Confirmed, ledger.Adopted)
-		b.wantWrites(1)
-		b.wantRecords("A", 1)
-	})
+	for _, c := range []struct {
+		what   verify.What
+		writes int
+		reason ledger.Reason
+	}{{verify.DecideConfirm, 1, ledger.Adopted}, {verify.DecideResend, 2, ""}} {
+		t.Run(string(c.what), func(t *testing.T) {
+			virtual(t, func(b *bench) {
+				b.start()
+				b.created("X", invoice("X"))
+				id := b.typed(invoice("A"))
+				b.push(flexi.Create, "A", invoice("A"))
+				b.becomes("A", time.Minute, ledger.Confirmed, ledger.Adopted)
+				b.fake.Edit("faktura-vydana", id, map[string]any{"varSym": "9"})
+				b.push(flexi.Storno, "A", doc{})
+				b.becomes("A", time.Hour, ledger.Parked, ledger.Conflict)
+				b.wantWrites(1)
+				must(b.t, b.decide("A", c.what))
+				b.becomes("A", time.Minute, ledger.Confirmed, c.reason)
+				b.wantWrites(c.writes)
+			})
+		})
+	}
 }
 
 // TestConfirmedByHand: a person took a record as it stood for the document; that is what is known of it from then on.

@@ -53,3 +53,12 @@ func TestSetBack(t *testing.T) {
 		})
 	}
 }
+
+func TestAcceptanceComesAfterThoseBefore(t *testing.T) {
+	now := time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
+	for name, before := range map[string]time.Time{"never accepted": {}, "an hour ago": now.Add(-time.Hour), "the clock was set back a year": now.AddDate(1, 0, 0), "at the same moment": now} {
+		if at := acceptedAt(now, before, time.Time{}); !at.After(before) || before.Before(now) && !at.Equal(now) {
+			t.Errorf("%s: %s", name, at)
+		}
+	}
+}

@@ -133,7 +133,7 @@ func (e *Engine) markAccepted(ctx context.Context, other bool) error {
 		if err != nil {
 			return fmt.Errorf("reading how far the books were seen: %w", e.storeError(err))
 		}
-		next := ledger.Marks{Era: max(stored.Era, e.marks.era()), Accepted: e.o.Now().UTC(), Extra: stored.Extra}
+		next := ledger.Marks{Era: max(stored.Era, e.marks.era()), Accepted: acceptedAt(e.o.Now(), stored.Accepted, e.marks.accepted()), Extra: stored.Extra}
 		if other {
 			next.Era++
 		}
@@ -148,6 +148,18 @@ func (e *Engine) markAccepted(ctx context.Context, other bool) error {
 			return fmt.Errorf("storing that the company was accepted: %w", e.storeError(err))
 		}
 	}
+}
+
+// acceptedAt is the time of an acceptance: after those before it, also where the clock was set back since. The latest one counts,
+// and one that seemed older would be void.
+func acceptedAt(now time.Time, before ...time.Time) time.Time {
+	at := now.UTC().Round(0)
+	for _, t := range before {
+		if !at.After(t.Round(0)) {
+			at = t.UTC().Round(0).Add(time.Millisecond)
+		}
+	}
+	return at
 }
 
 // owEverything makes every document owe a look, whatever became of its last event.

@@ -16,7 +16,8 @@ func (l *loader) secret(v Variable) (string, bool) {
 	plain, file := l.environ[v.Name], l.environ[v.Name+"_FILE"]
 	if l.credentials != "" {
 		if value, found, err := readSecret(filepath.Join(l.credentials, v.Name)); found {
-			if plain != "" || file != "" {
+			// The twin file may stand there for shells: one env file serves both, and it is likely the credential's source.
+			if plain != "" {
 				l.warn(v.Name, "is also set in the environment; the file in the credentials directory is used")
 			}
 			return l.secretFrom(v, v.Name+" in the credentials directory", value, err)

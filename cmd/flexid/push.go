@@ -168,6 +168,7 @@ func (p *program) pushRun(ctx context.Context, run string, fl pushFlags, s pushS
 			Trouble: progress.trouble, Log: log})
 	})
 	progress.stop()
+	p.sayWhy(ctx, t.daemon, fl, spool)
 	if ctx.Err() != nil {
 		with := "the daemon"
 		if t.ended != nil {
@@ -188,6 +189,18 @@ func (p *program) pushRun(ctx context.Context, run string, fl pushFlags, s pushS
 		_ = p.pushReport(run, fl, spool)
 	}
 	return err
+}
+
+// sayWhy says at the end why documents still wait, since that is what somebody has to do something about.
+func (p *program) sayWhy(ctx context.Context, d push.Daemon, fl pushFlags, spool *push.Spool) {
+	if counts, _ := spool.Counts(); fl.wait == 0 || counts[push.Waiting] == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	if text, err := d.Stopped(ctx, spool.Evidences(push.Waiting)); err == nil && text != "" {
+		p.say("what still waits: %s", clean(text))
+	}
 }
 
 func stoppedEarly() error { return &exitError{exitTryAgain, errors.New("stopped; nothing was sent")} }

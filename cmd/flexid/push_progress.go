@@ -20,6 +20,7 @@ type progress struct {
 
 	mu     sync.Mutex // over w and reason
 	reason string
+	quiet  bool
 
 	quit chan struct{}
 	done sync.WaitGroup
@@ -31,7 +32,7 @@ const (
 )
 
 func (p *program) startProgress(quiet bool, text func(trouble string) string) *progress {
-	pr := &progress{w: p.err, text: text, quit: make(chan struct{})}
+	pr := &progress{w: p.err, text: text, quiet: quiet, quit: make(chan struct{})}
 	pr.terminal = !quiet && isTerminal(p.err) && p.lookup("TERM") != "dumb"
 	switch {
 	case quiet:
@@ -68,6 +69,9 @@ func checked(spool *push.Spool) func(string) string {
 func (pr *progress) trouble(text string) {
 	pr.mu.Lock()
 	defer pr.mu.Unlock()
+	if text != "" && text != pr.reason && !pr.quiet && !pr.terminal {
+		pr.show(clean(text)) // the next line of progress is far
+	}
 	pr.reason = text
 }
 

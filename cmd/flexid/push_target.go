@@ -86,7 +86,7 @@ func (p *program) runningTarget(ctx context.Context, s pushSettings, log zerolog
 		}
 	}
 	cl := newClient(s.API.URL, token)
-	st, err := readyDaemon(ctx, cl)
+	st, err := p.readyDaemon(ctx, cl)
 	if err != nil {
 		return nil, err
 	}
@@ -127,6 +127,7 @@ func (p *program) target(ctx context.Context, s pushSettings, o stream.ConnOptio
 	o.Log = log
 	wait, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
+	defer p.sayLater(1500*time.Millisecond, "waiting for NATS")()
 	nc, err := stream.Connect(wait, o)
 	if err != nil {
 		return nil, &exitError{exitTryAgain, err}
@@ -140,20 +141,39 @@ func (p *program) target(ctx context.Context, s pushSettings, o stream.ConnOptio
 		closers: []func() error{func() error { return drain(nc) }}}, nil
 }
 
+// sayLater says something if the function that it returns is not called before: nobody likes a command that is silent.
+func (p *program) sayLater(after time.Duration, text string) (stop func()) {
+	said := make(chan struct{})
+	timer := time.AfterFunc(after, func() {
+		p.say("%s", text)
+		close(said)
+	})
+	return func() {
+		if !timer.Stop() {
+			<-said // not beside what is written next
+		}
+	}
+}
+
 func drain(nc *nats.Conn) error {
 	nc.Close() // everything published was acknowledged
 	return nil
 }
 
-// readyDaemon waits for a daemon that is starting.
-func readyDaemon(ctx context.Context, cl *client) (st api.Status, err error) {
+// readyDaemon waits for a daemon that is starting, and says what it waits for.
+func (p *program) readyDaemon(ctx context.Context, cl *client) (st api.Status, err error) {
 	const tries = 30
+	said := ""
 	for range tries {
 		if err := cl.get(ctx, "/api/v1/status", &st); err != nil {
 			return st, err
 		}
 		if st.Ready {
 			return st, nil
+		}
+		if text := stoppedText(&st, nil); text != said {
+			said = text
+			p.say("waiting: %s", clean(text))
 		}
 		timer := time.NewTimer(time.Second)
 		select {
@@ -191,6 +211,39 @@ func (d daemonAPI) Story(ctx context.Context, a verify.Address) (s api.Story, ok
 		return s, false, nil
 	}
 	return s, err == nil, err
+}
+
+// Stopped says what keeps documents of the evidences from being sent.
+func (d daemonAPI) Stopped(ctx context.Context, evidences map[string]bool) (string, error) {
+	var st api.Status
+	if err := d.c.get(ctx, "/api/v1/status", &st); err != nil {
+		return "", err
+	}
+	return stoppedText(&st, evidences), nil
+}
+
+// stoppedText is why nothing is sent, with what to do, "" when it is.
+func stoppedText(st *api.Status, evidences map[string]bool) string {
+	for _, t := range st.Troubles {
+		return "the daemon is not ready: " + joinedBy("; ", t.Text, t.Remedy)
+	}
+	if st.Engine == nil {
+		return ""
+	}
+	for _, g := range st.Engine.Gates {
+		if g.Open || g.Evidence != "" && !evidences[g.Evidence] {
+			continue
+		}
+		what := "writes are stopped"
+		if g.Evidence != "" {
+			what += " for " + g.Evidence
+		}
+		return what + " (" + g.Reason + "): " + joinedBy("; ", g.Text, g.Remedy)
+	}
+	if r := st.Refused; r != nil {
+		return "Flexi asks for patience until " + stamp(r.Until)
+	}
+	return ""
 }
 
 // heldElsewhere explains a state directory whose daemon does not answer.

@@ -520,8 +520,15 @@ func TestPushWaitsWhileWritesAreStopped(t *testing.T) {
 		t.Fatal(talk)
 	}
 	file := write(t, t.TempDir(), "a.ndjson", invoice("FV-1", "a"))
-	if code, rep, talk := pushing(t, t.Context(), env, "--wait", "1s", file); code != exitTryAgain || !rep.counted(map[string]int{"waiting": 1}) {
+	code, rep, talk := pushing(t, t.Context(), env, "--wait", "4s", file)
+	if code != exitTryAgain || !rep.counted(map[string]int{"waiting": 1}) || strings.Count(talk, "writes are stopped (person): year end; `flexid writes resume`") < 2 {
 		t.Errorf("exit %d %+v\n%s", code, rep, talk)
+	}
+	if _, out, _ := call(env, "docs", "show", "faktura-vydana/FV-1"); !strings.Contains(out, "year end") || !strings.Contains(out, "who acts     operator") {
+		t.Errorf("docs show does not say why it waits:\n%s", out)
+	}
+	if code, out, _ := call(env, "status"); code != exitTryAgain || !strings.Contains(out, "year end") {
+		t.Errorf("status: exit %d\n%s", code, out)
 	}
 	if code, rep, talk := pushing(t, t.Context(), env, "--wait", "0", file); code != 0 || !rep.counted(map[string]int{"waiting": 1}) {
 		t.Errorf("exit %d %+v\n%s", code, rep, talk)

@@ -49,7 +49,7 @@ func (p *program) logger(l config.Log) zerolog.Logger {
 	}
 	var w io.Writer = p.err
 	if l.Format == "console" || l.Format == "" && isTerminal(p.err) {
-		w = zerolog.ConsoleWriter{Out: p.err, TimeFormat: time.DateTime, NoColor: p.noColor || !isTerminal(p.err) || p.lookup("NO_COLOR") != ""}
+		w = zerolog.ConsoleWriter{Out: p.err, TimeFormat: time.RFC3339, NoColor: p.noColor || !isTerminal(p.err) || p.lookup("NO_COLOR") != ""}
 	}
 	return zerolog.New(zerolog.SyncWriter(w)).Level(level).With().Timestamp().Logger()
 }

@@ -78,6 +78,12 @@ func tellStory(w io.Writer, s *api.Story, language string) {
 	for _, l := range problemLines(s.Problem) {
 		fmt.Fprintf(w, "  %-12s %s\n", "because", clean(l))
 	}
+	if s.Waits != "" && (s.Problem == nil || s.Waits != s.Problem.Text) {
+		fmt.Fprintf(w, "  %-12s %s\n", "waits", clean(s.Waits))
+	}
+	if s.Who != "" {
+		fmt.Fprintf(w, "  %-12s %s\n", "who acts", clean(joinedBy(": ", s.Who, strings.Join(s.Can, ", "))))
+	}
 	if s.Cause != "" {
 		fmt.Fprintf(w, "  %-12s %s\n", "to do", clean(flexi.Cause(s.Cause).Hint(language)))
 	}
@@ -86,9 +92,9 @@ func tellStory(w io.Writer, s *api.Story, language string) {
 		fmt.Fprintf(w, "  (%d earlier events are not shown)\n", s.Earlier)
 	}
 	for _, l := range chronicle(s) {
-		fmt.Fprintf(w, "  %s  #%d %-9s %s\n", l.at.UTC().Format("2006-01-02 15:04:05.000"), l.event, l.what, clean(l.text))
+		fmt.Fprintf(w, "  %s  #%d %-9s %s\n", l.at.UTC().Format("2006-01-02T15:04:05.000Z"), l.event, l.what, clean(l.text))
 		for _, m := range l.more {
-			fmt.Fprintf(w, "  %23s    %s\n", "", clean(m))
+			fmt.Fprintf(w, "  %24s    %s\n", "", clean(m))
 		}
 	}
 	if s.Cut > 0 {

@@ -75,3 +75,18 @@ func Free(dir string) (int64, error) {
 	}
 	return int64(min(on.Bavail, 1<<40)) * on.Bsize, nil
 }
+
+// Unusable says of an error of this package whether the directory itself is to blame, so that trying again is no use. A
+// directory that somebody else holds is let go of, and a full or faltering disk may get better.
+func Unusable(err error) bool {
+	var held *HeldError
+	if err == nil || errors.As(err, &held) {
+		return false
+	}
+	for _, passing := range []error{unix.ENOSPC, unix.EDQUOT, unix.EIO, unix.EMFILE, unix.ENFILE, unix.ENOMEM, unix.EINTR, unix.EAGAIN, unix.EBUSY, unix.ETIMEDOUT, unix.ESTALE} {
+		if errors.Is(err, passing) {
+			return false
+		}
+	}
+	return true
+}

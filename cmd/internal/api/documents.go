@@ -191,6 +191,14 @@ func (s *Server) show(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	row, err := b.Ledger.Get(r.Context(), s.rowID(a))
+	if err != nil {
+		return err
+	}
+	if row.State != ledger.Confirmed && row.State != ledger.Dropped {
+		it := ItemOf(&row, b.Decider.Choices(&row), b.Reporter.Status().Gates, s.o.Now())
+		story.Waits, story.Who, story.Can, story.Revision = it.Text, it.Owner, it.Can, it.Revision
+	}
 	return answer(w, story)
 }
 

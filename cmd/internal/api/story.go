@@ -26,6 +26,11 @@ type Story struct {
 	Next    time.Time       `json:"next,omitzero"`     // when flexid does something about it by itself
 	Settled time.Time       `json:"settled,omitzero"`  // before it, an absence proves nothing and no decision takes effect
 
+	Waits    string   `json:"waits,omitempty"` // what for, while it is not over
+	Who      string   `json:"who,omitempty"`   // has to act; see Item.Owner
+	Can      []string `json:"can,omitempty"`   // decisions; see Item
+	Revision uint64   `json:"revision"`
+
 	Events    []StoryEvent    `json:"events"`
 	Attempts  []StoryAttempt  `json:"attempts"`
 	Looks     []StoryLook     `json:"looks"`

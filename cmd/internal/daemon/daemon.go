@@ -178,7 +178,16 @@ func (d *daemon) start(ctx context.Context) error {
 	return nil
 }
 
+// takeStateDir takes the state directory. One that cannot be used is a *SettingError: no restart makes it another one.
 func (d *daemon) takeStateDir() error {
+	err := d.lockStateDir()
+	if statedir.Unusable(err) {
+		return &SettingError{"FLEXID_STATE_DIR", err}
+	}
+	return err
+}
+
+func (d *daemon) lockStateDir() error {
 	lock, err := statedir.Acquire(d.cfg.StateDir)
 	if err != nil {
 		return err

@@ -16,6 +16,8 @@ type Daemon interface {
 	Maybes(ctx context.Context, each func(api.Row)) error
 	// Story gives one document; ok is false when the daemon does not know it (yet).
 	Story(ctx context.Context, a verify.Address) (s api.Story, ok bool, err error)
+	// Stopped says why documents of the evidences are not sent now, "" when they are.
+	Stopped(ctx context.Context, evidences map[string]bool) (string, error)
 }
 
 // asked is how many stragglers one round asks about: each is a request.

@@ -185,6 +185,8 @@ type peer struct {
 	row   api.Row             // of every document
 	ids   map[string][]string // event ids by key, in order
 	seen  []string            // keys in order
+
+	stopped string // why nothing is sent
 }
 
 func (p *peer) take(m batch.Message) (told verify.Told, quiet bool) {
@@ -221,6 +223,12 @@ func (p *peer) Story(_ context.Context, a verify.Address) (s api.Story, ok bool,
 		s.Events = append(s.Events, api.StoryEvent{EventID: id, State: string(state), Reason: string(reason)})
 	}
 	return s, len(p.ids[a.Key]) > 0, nil
+}
+
+func (p *peer) Stopped(context.Context, map[string]bool) (string, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.stopped, nil
 }
 
 func always(s ledger.State, r ledger.Reason) func(string) (ledger.State, ledger.Reason) {
@@ -373,7 +381,7 @@ func TestRunWaitsForAFullStream(t *testing.T) {
 			once.Do(func() { p.work(t, js) }) // the daemon comes back
 		}
 	}
-	if err := push.Run(t.Context(), push.Options{Spool: s, Run: "r1", JS: js, Wait: time.Minute, Trouble: trouble, Log: zerolog.Nop()}); err != nil {
+	if err := push.Run(t.Context(), push.Options{Spool: s, Run: "r1", JS: js, Daemon: p, Wait: time.Minute, Ask: time.Second, Trouble: trouble, Log: zerolog.Nop()}); err != nil {
 		t.Fatal(err)
 	}
 	if got := counts(s); got != "confirmed 100, open 0" || len(p.seen) != 100 {

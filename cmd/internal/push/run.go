@@ -44,6 +44,8 @@ type runner struct {
 	news  chan struct{} // full while something has changed
 	mu    sync.Mutex
 	fault error // of noting, which no caller can be told
+
+	reasons reasons
 }
 
 const askAfter = 15 * time.Second
@@ -62,6 +64,9 @@ func Run(ctx context.Context, o Options) error {
 		o.Trouble = func(string) {}
 	}
 	r := &runner{o: o, news: make(chan struct{}, 1)}
+	r.reasons.say = o.Trouble
+	r.o.Trouble = func(text string) { r.reasons.set(ofRun, text) }
+	defer r.watchNATS(ctx)()
 	stop, err := r.listen(ctx)
 	if err != nil {
 		return err
@@ -83,6 +88,9 @@ func (r *runner) wait(ctx context.Context) error {
 	heard := r.o.Now()
 	tick := time.NewTicker(r.o.Ask)
 	defer tick.Stop()
+	why := time.NewTicker(askWhy)
+	defer why.Stop()
+	defer r.reasons.set(ofDaemon, "")
 	for {
 		if _, open := r.o.Spool.Counts(); open == 0 {
 			return nil
@@ -93,6 +101,10 @@ func (r *runner) wait(ctx context.Context) error {
 		case <-r.news:
 			heard = r.o.Now()
 			tick.Reset(r.o.Ask)
+			why.Reset(askWhy)
+			r.reasons.set(ofDaemon, "")
+		case <-why.C:
+			r.askWhy(ctx)
 		case <-tick.C:
 			if r.o.Now().Sub(heard) >= r.o.Wait {
 				return nil

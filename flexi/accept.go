@@ -4,34 +4,38 @@ import "strings"
 
 // success is a 2xx. The status line proves nothing here: only a whole envelope that counts what was asked for and names
 // our documents, and nothing else, is an acceptance.
-func success(a answer, p Prepared, d decoded) verdict {
+func success(a answer, p Prepared, permit Permit, d decoded) verdict {
 	switch {
 	case !a.whole:
 		return maybe(NoAnswer, "half an answer")
 	case !d.ok:
 		return maybe(NoAnswer, "a success without the ERP's envelope")
-	case p.write.Op == Create && (d.stats["updated"] > 0 || d.stats["skipped"] > 0):
+	case p.write.Op == Create && d.stats["created"] < int64(len(p.docs)) && (d.stats["updated"] > 0 || d.stats["skipped"] > 0):
 		v := maybe(NoAnswer, "a create was answered as an update: the fence does not hold")
 		v.broken = true
 		return v
 	case !d.said:
 		return maybe(NoAnswer, "an envelope that does not say whether it succeeded")
 	case !d.success:
-		return failureInside(p, d)
+		return failureInside(p, permit, d)
 	case a.sent > 0 && a.sent < int64(len(p.body)):
 		return maybe(NoAnswer, "a success before the request was sent whole")
 	}
-	if why := mismatch(p, d.envelope); why != "" {
-		return maybe(NoAnswer, "a success that does not fit the request: "+why)
+	if why, odd := mismatch(p, d.envelope); why != "" {
+		v := maybe(NoAnswer, "a success that does not fit the request: "+why)
+		v.odd = odd
+		return v
 	}
 	return verdict{outcome: Accepted}
 }
 
 // failureInside is a success=false behind a status that says otherwise.
-func failureInside(p Prepared, d decoded) verdict {
+func failureInside(p Prepared, permit Permit, d decoded) verdict {
 	switch {
 	case d.counted():
 		return maybe(NoAnswer, "a failure that counts something done")
+	case saysNoImport(d.all()):
+		return notImportable(p, permit)
 	case p.write.Op == Create && saysExists(d.all()):
 		return verdict{outcome: Rejected, exists: true, words: "a record with this identifier exists already"}
 	case len(d.recordErrors()) > 0:
@@ -40,23 +44,23 @@ func failureInside(p Prepared, d decoded) verdict {
 	return maybe(NoAnswer, "a failure that names no record")
 }
 
-// mismatch says in what the answer differs from the request; "" = it fits.
-func mismatch(p Prepared, env envelope) string {
+// mismatch says in what the answer differs from the request; "" = it fits. odd is a difference in manners alone: the same
+// work may be told so, and a look says whether it was done.
+func mismatch(p Prepared, env envelope) (why string, odd bool) {
 	n := int64(len(p.docs))
 	switch {
 	case env.odd:
-		return "a counter that is no number"
+		return "a counter that is no number", false
 	case len(env.recordErrors()) > 0:
-		return "errors in it"
-	case !counters(p.write.Op, env.stats, n):
-		return "other counters"
+		return "errors in it", false
 	case int64(len(env.results)) != n:
-		return "not one result for each document"
+		return "not one result for each document", false
 	}
 	ids, requests := make(map[string]bool), make(map[int]bool)
+	spelling := ""
 	for _, r := range env.results {
 		if !isDigits(r.id) || ids[r.id] {
-			return "an id that is none, or twice the same"
+			return "an id that is none, or twice the same", false
 		}
 		ids[r.id] = true
 		if r.requestID == "" {
@@ -64,11 +68,35 @@ func mismatch(p Prepared, env envelope) string {
 		}
 		i := docOf(p, r.requestID)
 		if i < 0 || requests[i] {
-			return "a request-id that was not sent"
+			spelling = "a request-id that was not sent"
+			continue
 		}
 		requests[i] = true
 	}
-	return identities(p, env, ids)
+	if why := identities(p, env, ids); why != "" {
+		return why, false
+	}
+	switch {
+	case spelling != "":
+		return spelling, len(env.stats) == 0 || counters(p.write.Op, env.stats, n) || beside(p.write.Op, env.stats, n)
+	case counters(p.write.Op, env.stats, n):
+		return "", false
+	case len(env.stats) == 0:
+		return "no counters", true
+	}
+	return "other counters", beside(p.write.Op, env.stats, n)
+}
+
+// beside: all that was asked for is counted, and something else too, such as the partner that a new document touched.
+func beside(op Op, stats map[string]int64, n int64) bool {
+	asked := stats["created"]
+	switch op {
+	case Update, Attach:
+		asked = stats["updated"]
+	case Storno, Delete:
+		asked = max(stats["updated"], stats["deleted"])
+	}
+	return asked == n && stats["failed"] == 0
 }
 
 // identities compares Flexi ids and numbers with those that were sent.

@@ -23,6 +23,7 @@ type answer struct {
 const (
 	authRefusals    = 1
 	messageRefusals = 2
+	importRefusals  = 1
 )
 
 // verdict is what one row of the table decides; words are the reason in the error.
@@ -32,6 +33,8 @@ type verdict struct {
 	scope   Scope
 	refresh Refresh
 	exists  bool
+	whole   bool // holds for every document of the request
+	odd     bool // a success that only a look can settle
 	broken  bool // the fence did not hold
 	remedy  string
 	words   string
@@ -48,12 +51,12 @@ func classify(a answer, p Prepared, permit Permit) Result {
 	v := decide(a, p, permit, decoded{env, isEnv})
 	r := Result{
 		Outcome: v.outcome, Speaker: v.speaker, Scope: v.scope, Refresh: v.refresh, Status: a.status,
-		Exists: v.exists, FenceBroken: v.broken, Remedy: v.remedy, Errors: env.all(),
+		Exists: v.exists, Whole: v.whole, Odd: v.odd, FenceBroken: v.broken, Remedy: v.remedy, Errors: env.all(),
 		Docs: docResults(p, env, v.outcome),
 	}
 	if v.outcome == Rejected {
 		r.Cause = causeOf(r.Errors)
-		r.NeedLook = v.exists || needLook(r.Errors)
+		r.NeedLook = v.exists || !v.whole && needLook(r.Errors)
 	}
 	if v.outcome != Accepted {
 		err := a.err
@@ -107,7 +110,7 @@ func decide(a answer, p Prepared, permit Permit, d decoded) verdict {
 	case s == 503 && a.whole:
 		return maybe(Proxy, "something in front of the ERP answered for it")
 	case successStatus(s):
-		return success(a, p, d)
+		return success(a, p, permit, d)
 	case s >= 300 && s < 400:
 		return maybe(NoAnswer, "a redirect, which is not followed: "+a.header.Get("Location"))
 	}
@@ -123,6 +126,8 @@ func clientError(a answer, p Prepared, permit Permit, d decoded) verdict {
 		return maybe(NoAnswer, "an error that counts something done")
 	case a.status == 404 || a.status == 405 || a.status == 406:
 		return blocked(ScopeEvidence, fmt.Sprintf(remedyEvidence, p.write.Evidence))
+	case saysNoImport(d.all()):
+		return notImportable(p, permit)
 	case p.write.Op == Create && saysExists(d.all()):
 		return verdict{outcome: Rejected, exists: true, words: "a record with this identifier exists already"}
 	case len(d.recordErrors()) > 0, saysAbsent(d.all()):
@@ -134,7 +139,17 @@ func clientError(a answer, p Prepared, permit Permit, d decoded) verdict {
 	case permit.PriorMessage < messageRefusals:
 		return verdict{outcome: Refused, refresh: RefreshUser, words: "an error about the request, perhaps a stale role"}
 	}
-	return blocked(ScopeAll, remedyMessage)
+	// It may be about this document, or about its evidence: who sees what else is refused closes more.
+	return blocked(ScopeEvidence, remedyMessage)
+}
+
+// notImportable is a refusal of everything that this request could ever do in its evidence: no document of another evidence
+// may wait for it, and the documents of the request need not be told apart. A stale role is refused in the same words.
+func notImportable(p Prepared, permit Permit) verdict {
+	if !permit.Renewed && permit.PriorMessage < importRefusals {
+		return verdict{outcome: Refused, refresh: RefreshUser, words: "no import into " + p.write.Evidence + ", unless the role is stale"}
+	}
+	return verdict{outcome: Rejected, whole: true, words: "the ERP takes no import into " + p.write.Evidence}
 }
 
 func rejected() verdict { return verdict{outcome: Rejected, words: "the ERP rejected the document"} }

@@ -104,7 +104,7 @@ func TestClassifyRows(t *testing.T) {
 		failed   = `"success":"false","results":[{"errors":[{"message":"m","for":"typDokl"}]}]`
 		noRecord = `"success":"false","message":"m"`
 	)
-	maybe := Result{Outcome: Maybe}
+	maybe, odd := Result{Outcome: Maybe}, Result{Outcome: Maybe, Odd: true}
 	cases := []struct {
 		name   string
 		a      answer
@@ -127,7 +127,19 @@ func TestClassifyRows(t *testing.T) {
 		{"second bare 400", answer{status: 400, body: []byte(messageBody), whole: true}, Permit{PriorMessage: 1}, Create,
 			Result{Outcome: Refused, Refresh: RefreshUser}},
 		{"third bare 400", answer{status: 400, body: []byte(messageBody), whole: true}, Permit{PriorMessage: 2}, Create,
-			Result{Outcome: Blocked, Scope: ScopeAll}},
+			Result{Outcome: Blocked, Scope: ScopeEvidence}},
+		{"no import into the evidence", answer{status: 400, body: []byte(noImportBody), whole: true}, Permit{}, Create,
+			Result{Outcome: Refused, Refresh: RefreshUser}},
+		{"no import, after one refusal", answer{status: 400, body: []byte(noImportBody), whole: true}, Permit{PriorMessage: 1}, Create,
+			Result{Outcome: Rejected, Whole: true, Cause: NotImportable}},
+		{"no import, the context is new", answer{status: 400, body: []byte(noImportBody), whole: true}, Permit{Renewed: true}, Update,
+			Result{Outcome: Rejected, Whole: true, Cause: NotImportable}},
+		{"no import, behind a 200", answer{status: 200, body: []byte(noImportBody), whole: true}, Permit{PriorMessage: 1}, Create,
+			Result{Outcome: Rejected, Whole: true, Cause: NotImportable}},
+		{"no import, but something was created", answer{status: 400, whole: true,
+			body: []byte(withStats(`"created":"1"`, `"success":"false","message":"m","message@messageCode":"importNotAllowed"`))}, Permit{Renewed: true}, Create, maybe},
+		{"a new context heals no bare message", answer{status: 400, body: []byte(messageBody), whole: true}, Permit{Renewed: true}, Create,
+			Result{Outcome: Refused, Refresh: RefreshUser}},
 		{"400 without a word", answer{status: 400, body: []byte(`{"winstrom":{"success":"false"}}`), whole: true}, Permit{}, Create, maybe},
 		{"400 that counts something created", answer{status: 400, body: []byte(withStats(`"created":"1"`, failed)), whole: true}, Permit{}, Create, maybe},
 		{"400 that counts something unreadable", answer{status: 400, body: []byte(withStats(`"created":"one"`, failed)), whole: true}, Permit{}, Create, maybe},
@@ -162,6 +174,20 @@ func TestClassifyRows(t *testing.T) {
 			Result{Outcome: Maybe, FenceBroken: true}},
 		{"create answered as skipped", answer{status: 201, body: []byte(withStats(`"skipped":1`, good)), whole: true}, Permit{}, Create,
 			Result{Outcome: Maybe, FenceBroken: true}},
+		{"created 0 and skipped", answer{status: 201, whole: true,
+			body: []byte(withStats(`"created":"0","updated":"0","skipped":"1"`, good))}, Permit{}, Create, Result{Outcome: Maybe, FenceBroken: true}},
+		{"updated beside created", answer{status: 201, body: []byte(withStats(`"created":1,"updated":1`, good)), whole: true}, Permit{}, Create, odd},
+		{"skipped beside created", answer{status: 201, body: []byte(withStats(`"created":1,"skipped":1`, good)), whole: true}, Permit{}, Create, odd},
+		{"failed beside created", answer{status: 201, body: []byte(withStats(`"created":1,"failed":1`, good)), whole: true}, Permit{}, Create, maybe},
+		{"two created", answer{status: 201, body: []byte(withStats(`"created":2`, good)), whole: true}, Permit{}, Create, maybe},
+		{"no counters", answer{status: 201, body: []byte(`{"winstrom":{` + good + `}}`), whole: true}, Permit{}, Create, odd},
+		{"no counters and no result", answer{status: 201, body: []byte(`{"winstrom":{"success":"true"}}`), whole: true}, Permit{}, Create, maybe},
+		{"no counters, another record", answer{status: 200, whole: true, body: []byte(`{"winstrom":{"success":true,"results":[{"id":"806"}]}}`)}, Permit{}, Update, maybe},
+		{"no counters, our record", answer{status: 200, body: []byte(`{"winstrom":{` + good + `}}`), whole: true}, Permit{}, Update, odd},
+		{"request-id in another spelling", answer{status: 201, whole: true,
+			body: []byte(withStats(`"created":1`, `"success":true,"results":[{"id":"805","request-id":"EXT:flexid:K1"}]`))}, Permit{}, Create, odd},
+		{"request-id in another spelling, code of another", answer{status: 201, whole: true,
+			body: []byte(withStats(`"created":1`, `"success":true,"results":[{"id":"805","code":"X","request-id":"EXT:flexid:K1"}]`))}, Permit{}, Create, maybe},
 		{"update answered as created", answer{status: 201, body: []byte(withStats(`"created":"1"`, good)), whole: true}, Permit{}, Update, maybe},
 		{"update", answer{status: 200, body: []byte(withStats(`"updated":1`, good)), whole: true}, Permit{}, Update, Result{Outcome: Accepted}},
 		{"update of another record", answer{status: 200, whole: true,
@@ -169,7 +195,7 @@ func TestClassifyRows(t *testing.T) {
 		{"storno counted as updated", answer{status: 200, body: []byte(withStats(`"updated":1`, good)), whole: true}, Permit{}, Storno, Result{Outcome: Accepted}},
 		{"delete counted as deleted", answer{status: 200, body: []byte(withStats(`"deleted":"1"`, good)), whole: true}, Permit{}, Delete, Result{Outcome: Accepted}},
 		{"update that failed as well", answer{status: 200, body: []byte(withStats(`"updated":1,"failed":1`, good)), whole: true}, Permit{}, Update, maybe},
-		{"update that was skipped as well", answer{status: 200, body: []byte(withStats(`"updated":1,"skipped":1`, good)), whole: true}, Permit{}, Update, maybe},
+		{"update that was skipped as well", answer{status: 200, body: []byte(withStats(`"updated":1,"skipped":1`, good)), whole: true}, Permit{}, Update, odd},
 		{"400 about a field, then the connection broke", answer{status: 400, body: []byte(errorsBody), err: errors.New("x")}, Permit{}, Create, maybe},
 		{"500 with the envelope, then the connection broke", answer{status: 500, body: []byte(messageBody), err: errors.New("x")}, Permit{}, Create, maybe},
 		{"delete counted as nothing", answer{status: 200, body: []byte(withStats(`"deleted":"0"`, good)), whole: true}, Permit{}, Delete, maybe},
@@ -188,7 +214,7 @@ func TestClassifyRows(t *testing.T) {
 			tc.a.header = http.Header{}
 			r := classify(tc.a, mustPrepare(t, w), tc.permit)
 			checkResult(t, tc.name, r)
-			got := Result{Outcome: r.Outcome, Scope: r.Scope, Refresh: r.Refresh, Exists: r.Exists, NeedLook: r.NeedLook,
+			got := Result{Outcome: r.Outcome, Whole: r.Whole, Odd: r.Odd, Scope: r.Scope, Refresh: r.Refresh, Exists: r.Exists, NeedLook: r.NeedLook,
 				FenceBroken: r.FenceBroken, Cause: r.Cause, Speaker: r.Speaker}
 			if fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", tc.want) {
 				t.Errorf("got  %+v\nwant %+v\nerror %v", got, tc.want, r.Err)
@@ -222,7 +248,7 @@ func TestSuccessMustNameTheDocument(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			body := withStats(`"created":"1"`, `"success":"true","results":`+tc.results)
 			r := classify(answer{status: 201, body: []byte(body), whole: true}, mustPrepare(t, createWrite()), Permit{})
-			if r.Outcome != tc.want {
+			if r.Outcome != tc.want || r.FenceBroken {
 				t.Errorf("%s: %v", r.Outcome, r.Err)
 			}
 		})

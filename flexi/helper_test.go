@@ -182,8 +182,9 @@ func answering(status int, header, body string) func(*rawConn) {
 }
 
 const (
-	testExt = ExternalID("ext:FLEXID:k1")
-	okBody  = `{"winstrom":{"@version":"1.0","success":"true","stats":{"created":"1","updated":"0","deleted":"0","skipped":"0",` +
+	testExt      = ExternalID("ext:FLEXID:k1")
+	noImportBody = `{"winstrom":{"@version":"1.0","success":"false","message":"Import není povolen.","message@messageCode":"importNotAllowed"}}`
+	okBody       = `{"winstrom":{"@version":"1.0","success":"true","stats":{"created":"1","updated":"0","deleted":"0","skipped":"0",` +
 		`"failed":"0"},"results":[{"id":"805","code":"FV-1","request-id":"ext:FLEXID:k1"}]}}`
 	errorsBody = `{"winstrom":{"@version":"1.0","success":"false","stats":{"created":"0","failed":"1"},` +
 		`"results":[{"errors":[{"message":"Je očekáváno číselné ID","for":"typDokl","code":"PROP"}]}]}}`

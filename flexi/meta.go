@@ -23,7 +23,7 @@ type Properties struct {
 	ByName   map[string]Property
 }
 
-// EvidenceInfo is one evidence that the server knows. ImportStatus DISALLOWED and NOT_DIRECT cannot be written.
+// EvidenceInfo is one evidence that the server knows.
 type EvidenceInfo struct {
 	Path, Name, ImportStatus string
 	ExtIDs                   bool // it keeps external ids

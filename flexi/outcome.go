@@ -38,8 +38,8 @@ type Scope uint8
 // Scopes of a blocked write.
 const (
 	ScopeNone     Scope = iota
-	ScopeEvidence       // this evidence only (403 to 406)
-	ScopeAll            // all writes (401, 402, 400 with only a message, quota)
+	ScopeEvidence       // this evidence only (403 to 406, 400 with only a message)
+	ScopeAll            // all writes (401, 402, quota)
 )
 
 // Refresh is what must be renewed before a Refused write is sent again.
@@ -77,7 +77,11 @@ type Result struct {
 	Wait     time.Duration // of a Refused: least wait before the next send, jitter included
 	Status   int           // HTTP status, 0 without one
 	Exists   bool          // the fence spoke: a record with our external id exists already (Outcome is then Rejected)
+	Whole    bool          // a Rejected that holds for every document of the request: nothing is told apart
 	NeedLook bool          // a Rejected that owes one look first: about id, kod, cisDosle or no named field
+	// Odd: a Maybe that says success in a way of its own. One look settles it; it is no sign of trouble unless the look
+	// contradicts it.
+	Odd bool
 	// FenceBroken: a create was answered as updated or skipped. The outcome is Maybe and writes to the evidence must stop.
 	FenceBroken bool
 	Docs        []DocResult

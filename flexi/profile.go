@@ -11,6 +11,30 @@ const (
 	codeAbsent = "importXmlCreateNeniPovolen" // "@create":"fail" and the record does not exist
 )
 
+// codeNoImport is the code of an evidence that is not written by itself, such as the rows of invoices.
+const codeNoImport = "importNotAllowed"
+
+// saysNoImport reports whether the evidence as such was refused.
+func saysNoImport(ms []Message) bool { return hasCode(ms, codeNoImport) }
+
+// Importable reports whether an evidence with this importStatus may be written. A status that nobody knows is left to the
+// server.
+func (e EvidenceInfo) Importable() bool {
+	return e.ImportStatus != "DISALLOWED" && e.ImportStatus != "NOT_DIRECT"
+}
+
+// Standard reports whether an evidence is one that every Flexi has: where its list lacks it, a right or a module was
+// switched off, and the name is no slip of the pen.
+func Standard(evidence string) bool {
+	switch evidence {
+	case "faktura-vydana", "faktura-prijata", "zavazek", "pohledavka", "banka", "pokladni-pohyb", "interni-doklad",
+		"objednavka-prijata", "objednavka-vydana", "nabidka-vydana", "nabidka-prijata", "poptavka-vydana", "poptavka-prijata",
+		"skladovy-pohyb", "adresar", "kontakt", "cenik", "zakazka", "stredisko":
+		return true
+	}
+	return false
+}
+
 // saysExists reports whether the fence spoke: a record with one of our identifiers is there already. It is read from the
 // code; the words change with the language of the server.
 func saysExists(ms []Message) bool { return hasCode(ms, codeExists) }
@@ -53,6 +77,7 @@ const (
 	RateMissing    Cause = "rate_missing"
 	TooLong        Cause = "too_long"
 	RightMissing   Cause = "right_missing"
+	NotImportable  Cause = "not_importable"
 	Gone           Cause = "gone" // of a conflict: the record is not in Flexi any more
 	OtherCause     Cause = "other"
 )
@@ -104,6 +129,9 @@ func (c Cause) hints() (cs, en string) {
 	case RightMissing:
 		return "Dejte uživateli flexid ve Flexi právo, které chyba jmenuje.",
 			"Give flexid's user the right in Flexi that the error names."
+	case NotImportable:
+		return "Do této evidence Flexi nezapisuje samostatně: řádky patří do svého dokladu (polozkyFaktury, polozkyIntDokladu, …); pošlete celý doklad.",
+			"Flexi takes nothing into this evidence by itself: rows go inside their document (polozkyFaktury, polozkyIntDokladu, …); send the whole document."
 	}
 	return "Přečtěte si slova Flexi u dokladu, opravte doklad u odesílatele a pošlete jej znovu.",
 		"Read Flexi's words on the document, correct it at the sender and send it again."
@@ -120,6 +148,7 @@ type fingerprint struct {
 // fingerprints are tried in order: words that name the trouble before fields that only hint at it.
 func fingerprints() []fingerprint {
 	return []fingerprint{
+		{cause: NotImportable, code: codeNoImport},
 		{cause: PeriodLocked, words: "zamčeného období"},
 		{cause: PeriodLocked, words: "zamknutého období"},
 		{cause: PeriodLocked, words: "zamknutého obdobia"},

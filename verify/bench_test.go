@@ -28,22 +28,24 @@ import (
 
 // bench is one engine between a real ledger on an embedded NATS server and a fake Flexi, all in virtual time.
 type bench struct {
-	t      *testing.T
-	fake   *flexitest.Server
-	nats   *embedded.Server
-	nc     *nats.Conn
-	ledger *ledger.Ledger
-	state  *ledger.StateBucket
-	wrap   func(verify.Ledger) verify.Ledger
-	store  verify.Store // in place of state, nil = state itself
-	set    verify.Settings
-	told   *tellers
-	seen   counts
-	seq    uint64
-	ahead  time.Duration // how far the clock of the next engine is ahead
-	jumped atomic.Int64  // how many seconds the clock of all engines was set forward
-	log    zerolog.Logger
-	quota  flexi.Quota
+	t        *testing.T
+	fake     *flexitest.Server
+	nats     *embedded.Server
+	nc       *nats.Conn
+	ledger   *ledger.Ledger
+	state    *ledger.StateBucket
+	wrap     func(verify.Ledger) verify.Ledger
+	store    verify.Store // in place of state, nil = state itself
+	set      verify.Settings
+	told     *tellers
+	seen     counts
+	seq      uint64
+	ahead    time.Duration // how far the clock of the next engine is ahead
+	jumped   atomic.Int64  // how many seconds the clock of all engines was set forward
+	log      zerolog.Logger
+	quota    flexi.Quota
+	budget   *flexi.Budget
+	refusals *flexi.Bucket // instead of the budget's own
 
 	eng  *verify.Engine
 	stop func() error
@@ -161,9 +163,13 @@ func (b *bench) engine(set verify.Settings, wrap func(verify.Ledger) verify.Ledg
 	b.runs++
 	ahead := b.ahead
 	set.Run = fmt.Sprint("run", b.runs)
+	b.budget = flexi.NewBudget(set.Pack) // one for both, as in the daemon
+	if b.refusals != nil {
+		b.budget.Refusals = b.refusals
+	}
 	erp, err := flexi.New(flexi.Options{
 		URL: b.fake.URL(), Company: "firma", User: "flexid", Password: "secret", Dial: b.fake.Dial,
-		WriteTimeout: 200 * time.Second, Quota: b.quota, Log: b.log, Now: b.clock,
+		WriteTimeout: 200 * time.Second, Quota: b.quota, Budget: b.budget, Log: b.log, Now: b.clock,
 	})
 	must(b.t, err)
 	var led verify.Ledger = b.ledger
@@ -175,7 +181,7 @@ func (b *bench) engine(set verify.Settings, wrap func(verify.Ledger) verify.Ledg
 		store = b.store
 	}
 	eng, err := verify.New(verify.Options{
-		ERP: erp, Ledger: led, State: store, Teller: b.told, Observer: &b.seen, Settings: set, Log: b.log,
+		ERP: erp, Ledger: led, State: store, Teller: b.told, Observer: &b.seen, Budget: b.budget, Settings: set, Log: b.log,
 		Rand: func() float64 { return 0.5 },
 		Now:  func() time.Time { return b.clock().Add(ahead) },
 	})

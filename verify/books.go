@@ -13,10 +13,14 @@ import (
 // books answers questions about the ERP that change rarely: which evidences there are, their fields, and which record a
 // reference names. Met by compare.Resolver.
 type books struct {
-	erp Reader
-	now func() time.Time
+	erp   ERP
+	now   func() time.Time
+	heard func(evidence string, of about, err error) // how a read ended, for the gate
 
 	mu        sync.Mutex
+	flights   map[string]*flight   // reads that are under way
+	renewed   time.Time            // when our user's context was renewed last
+	ailing    map[string]time.Time // evidences whose records could not be read, and when
 	evidences map[string]flexi.EvidenceInfo
 	listed    time.Time
 	props     map[string]known[*flexi.Properties]
@@ -30,12 +34,16 @@ type known[T any] struct {
 
 const (
 	keepMetadata = time.Hour
+	keepOld      = time.Minute // metadata that cannot be read anew
+	keepAbsent   = time.Second // what would park something is asked again
+	keepRenewed  = time.Minute
+	keepAiling   = 5 * time.Second
 	keepRefs     = 10 * time.Minute
 	mostRefs     = 20_000
 )
 
-func newBooks(erp Reader, now func() time.Time) *books {
-	return &books{erp: erp, now: now, props: map[string]known[*flexi.Properties]{}, refs: map[string]known[string]{}}
+func newBooks(erp ERP, now func() time.Time, heard func(string, about, error)) *books {
+	return &books{erp: erp, now: now, heard: heard, flights: map[string]*flight{}, ailing: map[string]time.Time{}, props: map[string]known[*flexi.Properties]{}, refs: map[string]known[string]{}}
 }
 
 // reset forgets everything: the ids behind references were given anew.
@@ -56,19 +64,72 @@ func (b *books) evidence(ctx context.Context, path string) (info flexi.EvidenceI
 	if ok || fresh {
 		return info, ok, nil
 	}
-	list, err := b.erp.Evidences(ctx)
-	if err != nil {
-		return info, false, fmt.Errorf("listing the evidences: %w", err)
+	return b.list(ctx, path)
+}
+
+// list reads the list of evidences anew.
+func (b *books) list(ctx context.Context, path string) (info flexi.EvidenceInfo, ok bool, err error) {
+	err = b.once(ctx, "list", path, func() error {
+		list, err := b.erp.Evidences(ctx)
+		if err != nil {
+			return fmt.Errorf("listing the evidences: %w", err)
+		}
+		m := make(map[string]flexi.EvidenceInfo, len(list))
+		for _, e := range list {
+			m[e.Path] = e
+		}
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.evidences, b.listed = m, b.now()
+		return nil
+	})
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	info, ok = b.evidences[path]
+	return info, ok && err == nil, err
+}
+
+// surely is evidence for a caller who would park something if it is not there or takes no import: such a list may be old, or
+// that of a stale role, so it is asked again, and once more after our user's context was renewed.
+func (b *books) surely(ctx context.Context, path string) (info flexi.EvidenceInfo, ok bool, err error) {
+	info, ok, err = b.evidence(ctx, path)
+	writable := func() bool { return ok && info.Importable() }
+	if err != nil || writable() {
+		return info, ok, err
 	}
-	m := make(map[string]flexi.EvidenceInfo, len(list))
-	for _, e := range list {
-		m[e.Path] = e
+	b.mu.Lock()
+	young := b.now().Sub(b.listed) < keepAbsent
+	b.mu.Unlock()
+	if !young {
+		if info, ok, err = b.list(ctx, path); err != nil || writable() {
+			return info, ok, err
+		}
+	}
+	if b.renewedAt(b.now()) {
+		return info, ok, nil
+	}
+	if err := b.renew(ctx); err != nil {
+		return info, ok, fmt.Errorf("renewing our user's context before %s is given up: %w", path, err)
+	}
+	return b.list(ctx, path)
+}
+
+// renew ends our user's context at the server, so that a stale role is no reason for anything afterwards.
+func (b *books) renew(ctx context.Context) error {
+	if err := b.erp.EndUserContext(ctx); err != nil {
+		return err
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.evidences, b.listed = m, b.now()
-	info, ok = m[path]
-	return info, ok, nil
+	b.renewed = b.now()
+	return nil
+}
+
+// renewedAt says whether our user's context was renewed not long before a moment.
+func (b *books) renewedAt(now time.Time) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return !b.renewed.IsZero() && now.Sub(b.renewed) < keepRenewed
 }
 
 // properties of an evidence, kept for an hour.
@@ -79,17 +140,24 @@ func (b *books) properties(ctx context.Context, evidence string) (*flexi.Propert
 	if ok && b.now().Sub(k.at) < keepMetadata {
 		return k.value, nil
 	}
-	p, err := b.erp.Properties(ctx, evidence)
-	if err != nil {
-		if ok { // old metadata is better than none while the ERP is away
-			return k.value, nil
+	err := b.once(ctx, "fields of "+evidence, evidence, func() error {
+		p, err := b.erp.Properties(ctx, evidence)
+		if err != nil {
+			return fmt.Errorf("reading the fields of %s: %w", evidence, err)
 		}
-		return nil, fmt.Errorf("reading the fields of %s: %w", evidence, err)
-	}
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.props[evidence] = known[*flexi.Properties]{p, b.now()}
+		return nil
+	})
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.props[evidence] = known[*flexi.Properties]{p, b.now()}
-	return p, nil
+	if err != nil && ok { // old metadata is better than none while it cannot be read
+		k.at = b.now().Add(keepOld - keepMetadata)
+		b.props[evidence] = k
+		return k.value, nil
+	}
+	return b.props[evidence].value, err
 }
 
 // rowProperties are the fields of an evidence's rows, nil where Flexi gives none; that is asked once an hour.
@@ -131,6 +199,9 @@ func (b *books) resolve(ctx context.Context, evidence, ref string) (string, erro
 	if ok && b.now().Sub(k.at) < keepRefs {
 		return k.value, nil
 	}
+	if err := b.isAiling(evidence); err != nil {
+		return "", err
+	}
 	kind, value, found := strings.Cut(ref, ":")
 	var filter flexi.Filter
 	switch {
@@ -148,7 +219,11 @@ func (b *books) resolve(ctx context.Context, evidence, ref string) (string, erro
 		return "", nil
 	}
 	page, err := b.erp.List(ctx, flexi.Query{Evidence: evidence, Filter: filter, Fields: []string{"id", "kod"}, Limit: 0})
+	b.heard(evidence, aboutRecords, err)
 	if err != nil {
+		b.mu.Lock()
+		b.ailing[evidence] = b.now()
+		b.mu.Unlock()
 		return "", fmt.Errorf("resolving %s in %s: %w", ref, evidence, err)
 	}
 	if len(page.Records) != 1 {

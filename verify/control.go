@@ -96,6 +96,13 @@ func (l *looker) knows(evidence, sent string) {
 	}
 }
 
+// met says whether the evidence is known to have, or have had, a record.
+func (l *looker) met(evidence string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.had[evidence]
+}
+
 // gone says that we deleted a record, so that none at all is no surprise.
 func (l *looker) gone(evidence string) {
 	l.mu.Lock()

@@ -1,8 +1,10 @@
 package verify
 
 import (
+	"slices"
 	"time"
 
+	"flexid/flexi"
 	"flexid/verify/ledger"
 )
 
@@ -14,7 +16,17 @@ type opening struct {
 }
 
 func (o opening) of(w *ledger.Work) bool {
-	return o.event == w.N && o.attempt == w.Attempt && o.opens == w.Opens
+	return o.event == w.N && o.attempt == inDoubt(w) && o.opens == w.Opens
+}
+
+// inDoubt is the last attempt that may have committed. One after it that was refused begins no wait of its own.
+func inDoubt(w *ledger.Work) int {
+	for _, a := range slices.Backward(w.Story.Attempts) {
+		if a.Outcome == flexi.Maybe.String() {
+			return a.N
+		}
+	}
+	return 0
 }
 
 // watchOpening takes note of an attempt in doubt that ended just now. One from before our start is judged by its row alone.
@@ -25,7 +37,7 @@ func (x *index) watchOpening(row *ledger.Row, now time.Time) {
 		return
 	}
 	if o, ok := x.openings[row.ID]; x.witnessed && (!ok || !o.of(w)) {
-		x.openings[row.ID] = opening{w.N, w.Attempt, w.Opens, now, w.Settle.Sub(w.Ended)}
+		x.openings[row.ID] = opening{w.N, inDoubt(w), w.Opens, now, w.Settle.Sub(w.Ended)}
 	}
 }
 

@@ -54,12 +54,15 @@ func New(o Options) (*Engine, error) {
 	e := &Engine{o: o, ready: make(chan struct{}), begun: make(chan struct{})}
 	e.fence = newFence(o.Settings.System)
 	e.marks = &marks{}
-	e.books = newBooks(o.ERP, o.Now)
 	e.packs = newPacker(o.Settings.Pack)
 	e.gate = newGate(o.Settings, o.Now, o.Rand, e.say)
+	e.books = newBooks(o.ERP, o.Now, e.gate.heard)
 	e.index = newIndex(e.gate)
 	e.gate.opened = func() { e.index.hurry(e.o.Now()) }
 	e.gate.waiting = e.index.candidates
+	e.gate.learnt = func(n int, r *flexi.Result, took time.Duration, done bool) {
+		e.packs.learn(n, r, done, took, e.o.Settings.WriteTimeout)
+	}
 	e.look = newLooker(o.ERP, e.fence, e.marks, o.Now, e.called, e.readEnded)
 	e.look.lookable = e.lookable
 	return e, nil

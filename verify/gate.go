@@ -1,38 +1,42 @@
 package verify
 
 import (
-	"context"
-	"errors"
-	"fmt"
-	"strconv"
 	"sync"
 	"time"
 
 	"flexid/flexi"
+	"flexid/verify/ledger"
 )
 
 // The gate stops new writes while they would only become maybes (an outage) or be refused for a reason that is ours (login,
-// licence, rights). It parks nothing: documents stay queued. A closed door opens when a read gets through and then one
-// document, sent alone, is accepted or rejected. After one that failed the next comes from the other end of the queue, so
-// that a run of documents which no ERP takes cannot keep a door shut.
+// licence, rights). It parks nothing: documents stay queued. What an error shows decides how much stops: one evidence, or all
+// only where different evidences fail. A closed door opens when a read gets through and then one document, sent alone, is
+// accepted or rejected. After one that failed the next comes from the other end of the queue, so that a run of documents
+// which no ERP takes cannot keep a door shut.
 type gate struct {
 	s    Settings
 	now  func() time.Time
 	rand func() float64
 	say  func(event string, fields ...[2]string)
 
-	mu       sync.Mutex
-	doors    map[string]*door // "" = all evidences; only closed ones are kept
-	holds    map[hold]GateStatus
-	limit    float64
-	flying   int
-	line     []*entry      // who waits for a place, in the order of their events
-	freed    chan struct{} // closed and renewed when those in line have to look again
-	bad      int           // maybes in a row, of documents without an earlier one
-	reads    int           // failed reads in a row
-	accepted map[string]int
-	opened   func()                                         // wakes the documents that wait for a door
-	waiting  func(passable func(evidence string) bool) bool // some document behind a door of such an evidence could try it
+	mu          sync.Mutex
+	doors       map[string]*door // "" = all evidences; only closed ones are kept
+	holds       map[hold]GateStatus
+	limit       float64
+	flying      int
+	trials      int           // of those: they try the door of one evidence, and take nobody's place
+	line        []*entry      // who waits for a place, in the order of their events
+	freed       chan struct{} // closed and renewed when those in line have to look again
+	writes      streak        // maybes in a row, of documents without an earlier one
+	blocks      streak        // refusals in a row that name no record
+	reads       streak        // failed reads in a row
+	unreachable int           // connections in a row that did not come about
+	pending     []*pending
+	accepted    map[string]int
+	news        []func()                                                    // to be said once the lock is free
+	opened      func()                                                      // wakes the documents that wait for a door
+	waiting     func(passable func(evidence string) bool) bool              // some document behind a door of such an evidence could try it
+	learnt      func(n int, r *flexi.Result, took time.Duration, done bool) // how large requests do
 }
 
 // door is closed automatically and opens by itself.
@@ -41,10 +45,22 @@ type door struct {
 	pause   time.Duration
 	most    time.Duration
 	canary  bool
-	byRead  bool      // closed by failed reads alone: a read that gets through opens it
+	by      about     // closed by failed reads of that part alone: one that gets through opens it
 	fromEnd bool      // the next to try comes from the end of the queue
 	fetched time.Time // when a document was last fetched to try
+	lost    bool      // the last one that tried had no bad outcome before, and failed: one that had may try now
+	wanted  time.Time // when such a one last asked
 }
+
+// about is what of Flexi a read was about. What one part shows proves nothing of another: an evidence whose fields cannot be
+// read may well list its records.
+type about uint8
+
+const (
+	aboutNone about = iota
+	aboutRecords
+	aboutFields
+)
 
 // hold is one reason for which only a person opens.
 type hold struct{ evidence, reason string }
@@ -53,14 +69,15 @@ type hold struct{ evidence, reason string }
 const (
 	outageMost = time.Minute
 	blockMost  = 15 * time.Minute
-	badInARow  = 3
 )
 
 func newGate(s Settings, now func() time.Time, rand func() float64, say func(string, ...[2]string)) *gate {
 	return &gate{
 		s: s, now: now, rand: rand, say: say, doors: map[string]*door{}, holds: map[hold]GateStatus{},
-		limit: 1, freed: make(chan struct{}), accepted: map[string]int{}, opened: func() {},
+		limit: 1, freed: make(chan struct{}), writes: newStreak(), blocks: newStreak(), reads: newStreak(),
+		accepted: map[string]int{}, opened: func() {},
 		waiting: func(func(string) bool) bool { return false },
+		learnt:  func(int, *flexi.Result, time.Duration, bool) {},
 	}
 }
 
@@ -70,6 +87,19 @@ func later(a, b time.Time) time.Time {
 	}
 	return b
 }
+
+// unlock frees the gate and says what happened: whoever listens may ask the gate in turn.
+func (g *gate) unlock() {
+	news := g.news
+	g.news = nil
+	g.mu.Unlock()
+	for _, say := range news {
+		say()
+	}
+}
+
+// tell has something said by the next unlock.
+func (g *gate) tell(say func()) { g.news = append(g.news, say) }
 
 // shut is the closed door in the way of an evidence, the whole one first.
 func (g *gate) shut(evidence string) *door {
@@ -82,44 +112,32 @@ func (g *gate) shut(evidence string) *door {
 // leave ends a pass. res is nil when nothing was sent for a reason of our own (lost claim, stop).
 func (g *gate) leave(p *pass, res *flexi.Result, sullied bool) {
 	g.mu.Lock()
+	defer g.unlock()
 	g.flying--
-	if p.canary != nil {
-		p.canary.canary = false
+	if d := p.canary; d != nil {
+		d.canary = false
+		if d.Evidence != "" {
+			g.trials--
+		}
 	}
-	var said func()
 	if res != nil {
-		said = g.learn(p, res, sullied)
+		g.learn(p, res, sullied)
 	}
 	g.wake()
-	g.mu.Unlock()
-	if said != nil {
-		said()
-	}
 }
 
-// learn moves limit and doors by what became of a write. It returns what to say once the lock is free.
-func (g *gate) learn(p *pass, res *flexi.Result, sullied bool) func() {
+// learn moves limit and doors by what became of a write.
+func (g *gate) learn(p *pass, res *flexi.Result, sullied bool) {
 	switch res.Outcome {
 	case flexi.Accepted, flexi.Rejected:
 		if res.Outcome == flexi.Accepted {
 			g.accepted[p.evidence]++
+			g.blocks.good(p.evidence)
 		}
-		g.bad, g.reads = 0, 0
-		g.limit = min(g.limit+1/g.limit, float64(g.s.Concurrency))
-		if d := p.canary; d != nil && g.doors[d.Evidence] == d { // what was shut anew meanwhile is another door
-			return g.open(d.Evidence)
-		}
+		g.learnt(p.docs(), res, p.took, true)
+		g.good(p)
 	case flexi.Maybe:
-		g.limit = max(1, g.limit/2)
-		if !sullied {
-			g.bad++
-		}
-		if p.canary != nil {
-			p.canary.fromEnd = !p.canary.fromEnd
-			g.grow(p.canary)
-		} else if g.bad >= badInARow {
-			return g.shutAll("outage", "Flexi did not answer "+strconv.Itoa(g.bad)+" writes in a row as it should", res.Err, false)
-		}
+		g.doubt(p, res, sullied)
 	case flexi.Refused:
 		g.limit = max(1, g.limit/2)
 		if p.canary != nil {
@@ -128,18 +146,44 @@ func (g *gate) learn(p *pass, res *flexi.Result, sullied bool) func() {
 	case flexi.NotSent:
 		if p.canary != nil {
 			g.grow(p.canary)
-		} else if g.reads++; g.reads >= badInARow {
-			return g.shutAll("outage", "Flexi cannot be reached", res.Err, true)
+		} else {
+			g.unreached(res.Err)
 		}
 	case flexi.Blocked:
-		evidence := ""
-		if res.Scope == flexi.ScopeEvidence {
-			evidence = p.evidence
-		}
-		st := GateStatus{Evidence: evidence, Reason: blockReason(res.Status), Text: text(res.Err), Remedy: res.Remedy}
-		return g.close(st, blockMost, false)
+		g.blocked(p, res, sullied)
 	}
-	return nil
+}
+
+// good: Flexi did what it was asked, or said why not.
+func (g *gate) good(p *pass) {
+	g.writes.good(p.evidence)
+	g.reads.good(p.evidence)
+	g.unreachable = 0
+	g.limit = min(g.limit+1/g.limit, float64(g.s.Concurrency))
+	if d := p.canary; d != nil && g.doors[d.Evidence] == d { // what was shut anew meanwhile is another door
+		g.open(d.Evidence)
+	}
+}
+
+// blocked closes the door that a refusal about us asks for. One that names no record may be about this document alone: where
+// others of its evidence were accepted since it was refused first, it is, and nobody else has to wait.
+func (g *gate) blocked(p *pass, res *flexi.Result, sullied bool) {
+	if p.canary != nil {
+		g.turned(p.canary, sullied)
+	}
+	evidence := ""
+	if res.Scope == flexi.ScopeEvidence {
+		evidence = p.evidence
+	}
+	if res.Status == 400 {
+		if p.others {
+			return
+		}
+		if scope, stop := g.blocks.bad(p.evidence, 1); stop {
+			evidence = scope
+		}
+	}
+	g.close(GateStatus{Evidence: evidence, Reason: blockReason(res.Status), Text: text(res.Err), Remedy: res.Remedy}, blockMost, aboutNone)
 }
 
 func text(err error) string {
@@ -148,6 +192,9 @@ func text(err error) string {
 	}
 	return err.Error()
 }
+
+// refusedReason is that of a door which one document may have closed.
+const refusedReason = "refused"
 
 func blockReason(status int) string {
 	switch status {
@@ -158,138 +205,7 @@ func blockReason(status int) string {
 	case 403:
 		return "right"
 	}
-	return "refused"
-}
-
-func (g *gate) shutAll(reason, what string, err error, byRead bool) func() {
-	if err != nil {
-		what += ": " + err.Error()
-	}
-	return g.close(GateStatus{Reason: reason, Text: what, Remedy: "nothing to do: flexid tries again by itself"}, outageMost, byRead)
-}
-
-// close shuts a door, or lets the pause of a shut one grow.
-func (g *gate) close(st GateStatus, most time.Duration, byRead bool) func() {
-	if d := g.doors[st.Evidence]; d != nil {
-		d.Reason, d.Text, d.Remedy, d.byRead, d.most = st.Reason, st.Text, st.Remedy, d.byRead && byRead, most
-		g.grow(d)
-		return nil
-	}
-	st.Since = g.now()
-	d := &door{GateStatus: st, pause: g.s.Probe, most: most, byRead: byRead}
-	d.NextTry = g.now().Add(d.pause)
-	g.doors[st.Evidence] = d
-	g.bad = 0
-	g.wake()
-	return func() { g.say("writes stopped", st.fields()...) }
-}
-
-// quotaUsedUp shuts the door for all until the budget of requests has been filled again. Reads that its reserve still allows
-// do not open it; the first document after the reset does.
-func (g *gate) quotaUsedUp(quota *flexi.QuotaError) func() {
-	return g.closeUntil(quota.Until, false, GateStatus{Reason: "quota", Text: quota.Error(),
-		Remedy: "nothing to do: the documents wait and go on by themselves; a higher budget is FLEXID_FLEXI_DAILY_REQUESTS, if the licence has it"})
-}
-
-// askedToWait shuts the door for all when Flexi wants no requests for a while (429). The client's own door tells everyone
-// when to come; this one keeps the queue from asking it again and again.
-func (g *gate) askedToWait(shut *flexi.ShutError) func() {
-	if shut.Until.Sub(g.now()) <= g.s.Probe {
-		return nil
-	}
-	return g.closeUntil(shut.Until, true, GateStatus{Reason: "patience", Text: shut.Error(),
-		Remedy: "nothing to do: the documents wait and go on by themselves"})
-}
-
-func (g *gate) closeUntil(until time.Time, byRead bool, st GateStatus) func() {
-	until = g.now().Add(until.Sub(g.now())) // the end of a day is of the wall clock, which may be set
-	if d := g.doors[""]; d != nil && d.Reason == st.Reason {
-		d.NextTry = later(d.NextTry, until)
-		return nil
-	}
-	said := g.close(st, outageMost, byRead)
-	d := g.doors[""]
-	d.pause, d.NextTry = g.s.Probe, until
-	return said
-}
-
-// grow makes the pause longer, with full jitter on the upper half.
-func (g *gate) grow(d *door) {
-	d.pause = min(2*d.pause, d.most)
-	d.NextTry = g.now().Add(d.pause/2 + time.Duration(g.rand()*float64(d.pause/2)))
-}
-
-func (g *gate) open(evidence string) func() {
-	d := g.doors[evidence]
-	if d == nil {
-		return nil
-	}
-	delete(g.doors, evidence)
-	if g.bad, g.reads = 0, 0; evidence == "" { // writes of other evidences went on and know what Flexi can take
-		g.limit = 1
-	}
-	for _, rest := range g.doors { // what is still shut may be tried at once
-		rest.NextTry = g.now()
-	}
-	g.wake()
-	return func() {
-		g.say("writes go on", d.fields()...)
-		g.opened()
-	}
-}
-
-// read tells the gate how a read ended: some errors of reads would only be met again by a write.
-func (g *gate) read(evidence string, err error) {
-	g.mu.Lock()
-	var said []func()
-	if err == nil {
-		g.reads = 0
-		for _, name := range []string{"", evidence} {
-			if d := g.doors[name]; d != nil && d.byRead {
-				said = append(said, g.open(name))
-			}
-		}
-	} else if f := g.readFailed(evidence, err); f != nil {
-		said = append(said, f)
-	}
-	g.mu.Unlock()
-	for _, say := range said {
-		say()
-	}
-}
-
-func (g *gate) readFailed(evidence string, err error) func() {
-	if errors.Is(err, context.Canceled) {
-		return nil
-	}
-	var cert *flexi.CertError
-	var fe *flexi.Error
-	var quota *flexi.QuotaError
-	var shut *flexi.ShutError
-	switch {
-	case errors.As(err, &quota):
-		return g.quotaUsedUp(quota)
-	case errors.As(err, &shut):
-		return g.askedToWait(shut)
-	case errors.As(err, &cert):
-		return g.close(GateStatus{Reason: "certificate", Text: err.Error(), Remedy: cert.Hint}, outageMost, true)
-	case errors.As(err, &fe) && fe.Status == 401:
-		return g.close(GateStatus{Reason: "login", Text: err.Error(),
-			Remedy: "set FLEXID_FLEXI_USER and FLEXID_FLEXI_PASSWORD (or _PASSWORD_FILE) to a user that may use the REST API"}, blockMost, true)
-	case errors.As(err, &fe) && fe.Status == 402:
-		return g.close(GateStatus{Reason: "licence", Text: err.Error(),
-			Remedy: "the licence has no REST API for writing: order it, then nothing else is to be done"}, blockMost, true)
-	case errors.As(err, &fe) && fe.Status == 404:
-		return g.close(GateStatus{Evidence: evidence, Reason: "licence", Text: err.Error(),
-			Remedy: "Flexi hides " + evidence + " (404), as it does without a licence for the REST API or without the module: check both"}, blockMost, true)
-	case errors.As(err, &fe) && fe.Status == 403:
-		return g.close(GateStatus{Evidence: evidence, Reason: "right", Text: err.Error(),
-			Remedy: "give the user the right to " + evidence + " in Flexi"}, blockMost, true)
-	}
-	if g.reads++; g.reads >= badInARow {
-		return g.shutAll("outage", "Flexi cannot be read", err, true)
-	}
-	return nil
+	return refusedReason
 }
 
 // acceptedOf counts accepted writes of an evidence: whether others go through while one document is blocked.
@@ -299,11 +215,13 @@ func (g *gate) acceptedOf(evidence string) int {
 	return g.accepted[evidence]
 }
 
-// probe is the read that goes before the document that tries a closed door.
-func (e *Engine) probe(ctx context.Context, evidence string) error {
-	e.called("probe")
-	if _, err := e.o.ERP.List(ctx, flexi.Query{Evidence: evidence, Fields: []string{"id"}, Limit: 1}); err != nil {
-		return fmt.Errorf("reading %s before the first write: %w", evidence, err)
+// docs is how many documents a pass carried.
+func (p *pass) docs() int { return len(p.ids) }
+
+// carry says what a pass carries.
+func (p *pass) carry(group []*parcel) {
+	p.ids = make([]ledger.ID, len(group))
+	for i, q := range group {
+		p.ids[i] = q.id
 	}
-	return nil
 }

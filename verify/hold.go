@@ -32,7 +32,7 @@ func (g *gate) release(evidence, reason string) (released []GateStatus) {
 			released = append(released, d.GateStatus)
 		}
 	}
-	g.mu.Unlock()
+	g.unlock()
 	for _, st := range released {
 		g.say("writes released", st.fields()...)
 	}
@@ -42,7 +42,8 @@ func (g *gate) release(evidence, reason string) (released []GateStatus) {
 
 func (g *gate) status() (doors []GateStatus, flying, limit int) {
 	g.mu.Lock()
-	defer g.mu.Unlock()
+	defer g.unlock()
+	g.overdue()
 	for _, st := range g.holds {
 		doors = append(doors, st)
 	}

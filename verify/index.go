@@ -74,8 +74,8 @@ type index struct {
 type doors interface {
 	isShut(evidence string) bool
 	// trial says whether one document of an evidence may try the closed doors before it now, and from which end of the queue;
-	// next is when to ask again.
-	trial(evidence string) (may, fromEnd bool, next time.Time)
+	// fresh: one of those that wait there never tried. next is when to ask again.
+	trial(evidence string, fresh bool) (may, fromEnd bool, next time.Time)
 	// handedOut says that a document of the evidence is on its way to try.
 	handedOut(evidence string)
 }
@@ -282,7 +282,11 @@ func (x *index) fetch(now time.Time) (*item, time.Duration) {
 			}
 			continue
 		}
-		may, fromEnd, next := x.doors.trial(evidence)
+		fresh := false
+		for _, it := range set {
+			fresh = fresh || it.tried == 0
+		}
+		may, fromEnd, next := x.doors.trial(evidence, fresh)
 		if !may {
 			if d := next.Sub(now); !next.IsZero() {
 				wait = min(wait, max(d, time.Millisecond))

@@ -64,7 +64,7 @@ func (e *Engine) maybe(ctx, work context.Context, row *ledger.Row) (turn, error)
 	}
 	t, err := e.maybeTask(ctx, row)
 	if err != nil {
-		e.gate.read(row.Evidence, err)
+		e.gate.looked(row.ID, shownNothing)
 		return at(now.Add(e.o.Settings.Probe)), nil
 	}
 	ans, err := e.lookUp(ctx, t)
@@ -72,6 +72,7 @@ func (e *Engine) maybe(ctx, work context.Context, row *ledger.Row) (turn, error)
 		return turn{}, err
 	}
 	if !ans.valid {
+		e.gate.looked(row.ID, shownNothing)
 		// It uses nothing up. The first and the youngest reason are kept, a long outage does not fill the story.
 		if n := len(w.Story.Looks); e.noLook(ctx, row, ans) || n == 0 || w.Story.Looks[n-1].Verdict != "invalid" {
 			e.note(t, "settle", finding{verdict: "invalid", problem: ledger.Problem{Text: ans.why}}, ans)
@@ -87,6 +88,11 @@ func (e *Engine) maybe(ctx, work context.Context, row *ledger.Row) (turn, error)
 		return turn{}, err
 	}
 	e.note(t, "settle", f, ans)
+	what := shownNotDone
+	if f.verdict == verdictDone || f.verdict == verdictGone {
+		what = shownDone
+	}
+	e.gate.looked(row.ID, what)
 	switch f.verdict {
 	case verdictDone:
 		w.LastAbs = ans.at
@@ -157,7 +163,11 @@ func (e *Engine) found(ctx, work context.Context, t *task, f finding) (turn, err
 			e.fence.set(row.Evidence, fenceDisproved)
 		}
 	}
+	a := lastAttempt(w)
 	e.confirm(row, t.ev, x)
+	if !create && a != nil && a.Odd && w.Opens == 1 && w.Attempt == a.N {
+		row.Quiet, row.LookOnce = time.Time{}, false // its answer was whole, and what it said is shown
+	}
 	if create {
 		e.ownDrawn(ctx, row, f.number)
 	}

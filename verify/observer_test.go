@@ -16,6 +16,7 @@ type counts struct {
 	mu      sync.Mutex
 	entered map[string]int
 	parked  []string // reasons in the log's lines of parkings
+	stops   []string
 }
 
 func (c *counts) Entered(state string) {
@@ -36,6 +37,9 @@ func (c *counts) into(state ledger.State) int {
 func (c *counts) Log(event string, fields ...[2]string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if event == "writes stopped" {
+		c.stops = append(c.stops, fields[0][1]+": "+fields[1][1])
+	}
 	for _, f := range fields {
 		if event == "document parked" && f[0] == "reason" {
 			c.parked = append(c.parked, f[1])

@@ -41,11 +41,11 @@ func (e *Engine) outcome(t *task, s shipped) {
 			row.ReadBack = now // the answer did not say which of the new records is ours: a look does
 		}
 	case flexi.Maybe:
-		a.Speaker = res.Speaker.String()
+		a.Speaker, a.Odd = res.Speaker.String(), res.Odd
 		e.opened(row, res.Speaker, now)
 	case flexi.Rejected:
 		row.Sends++
-		if s.size > 1 {
+		if s.size > 1 && !res.Whole {
 			e.split(row, s)
 			return
 		}
@@ -131,6 +131,9 @@ func (e *Engine) backToQueue(row *ledger.Row, res *flexi.Result) {
 			w.Refused.Auth++
 		} else {
 			w.Refused.Message++
+			if w.Refused.Blocks == 0 {
+				w.Passed = e.gate.acceptedOf(row.Evidence)
+			}
 		}
 	case res.Outcome == flexi.Blocked:
 		wait = max(wait, e.o.Settings.Probe/4)
@@ -139,10 +142,6 @@ func (e *Engine) backToQueue(row *ledger.Row, res *flexi.Result) {
 		}
 	case res.Outcome == flexi.NotSent:
 		wait = max(wait, time.Duration(e.o.Rand()*float64(time.Second)))
-	}
-	if res.Outcome == flexi.Refused {
-		more, _ := e.o.Budget.Refusals.Take(now)
-		wait = max(wait, more)
 	}
 	row.Due = now.Add(wait)
 	w.Mates = nil
@@ -156,6 +155,20 @@ func (e *Engine) backToQueue(row *ledger.Row, res *flexi.Result) {
 	}
 }
 
+// othersGo: a 400 without a name that ends this request would be about its one document, since others of its evidence were
+// accepted after it had been refused in the same way.
+func (e *Engine) othersGo(group []*parcel) bool {
+	if len(group) > 1 {
+		return false
+	}
+	row := group[0].t.row
+	w := row.Work
+	return w.Refused != nil && w.Refused.Message > 0 && othersWent(e.gate.acceptedOf(row.Evidence), w.Passed)
+}
+
+// othersWent: documents were accepted between two counts, which begin anew with each start.
+func othersWent(accepted, before int) bool { return accepted > 0 && accepted != before }
+
 // blockedAgain: a document that is blocked by a 400 twice more while others of its evidence go through is at fault itself.
 func (e *Engine) blockedAgain(row *ledger.Row, res *flexi.Result) bool {
 	w := row.Work
@@ -163,15 +176,15 @@ func (e *Engine) blockedAgain(row *ledger.Row, res *flexi.Result) bool {
 		w.Refused = &ledger.Refusals{}
 	}
 	accepted := e.gate.acceptedOf(row.Evidence)
-	if w.Refused.Blocks == 0 || accepted > w.Passed {
+	if w.Refused.Blocks == 0 || othersWent(accepted, w.Passed) {
 		w.Refused.Blocks++
 	}
 	w.Passed = accepted
-	if w.Refused.Blocks < 3 || w.Open {
+	if w.Refused.Blocks < 3 {
 		return false
 	}
-	row.Cause = string(res.Cause)
-	e.park(row, ledger.Rejected, problemOf(res))
+	res.Cause = flexi.OtherCause
+	e.rejected(row, res) // with an attempt open, looks come first
 	return true
 }
 
@@ -189,7 +202,7 @@ func (e *Engine) aftermath(work context.Context, row *ledger.Row, s shipped) {
 	if s.lead && res.Refresh == flexi.RefreshUser && res.Outcome == flexi.Refused {
 		ctx, cancel := context.WithTimeout(work, 30*time.Second)
 		defer cancel()
-		if err := e.o.ERP.EndUserContext(ctx); err != nil {
+		if err := e.books.renew(ctx); err != nil {
 			e.o.Log.Warn().Err(err).Msg("renewing our user's context at Flexi")
 		}
 	}

@@ -61,7 +61,6 @@ func (e *Engine) lookIsDue(row *ledger.Row) bool {
 func (e *Engine) check(ctx context.Context, row *ledger.Row, late bool) (turn, error) {
 	t, err := e.checkTask(ctx, row)
 	if err != nil {
-		e.gate.read(row.Evidence, err)
 		return at(e.o.Now().Add(e.owedPause(row, late))), nil
 	}
 	ans, err := e.lookUp(ctx, t)

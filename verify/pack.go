@@ -132,16 +132,18 @@ func (k *packer) take(p *parcel, alone bool) []*parcel {
 	return group
 }
 
-// learn moves the size by how a request of n documents went.
-func (k *packer) learn(n int, res *flexi.Result, took, limit time.Duration) {
+// learn moves the size by how a request of n documents went. done: it was accepted, or a look found what it asked for; what a
+// look found soon after was as good, though its answer was lost.
+func (k *packer) learn(n int, res *flexi.Result, done bool, took, limit time.Duration) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	lost := res.Outcome == flexi.Maybe && res.Speaker == flexi.NoAnswer && !res.Odd
 	switch {
-	case res.Outcome == flexi.Maybe && res.Speaker == flexi.NoAnswer:
+	case lost && (!done || took >= packFast):
 		k.size = max(1, k.size/2)
 	case took > limit/4:
 		k.size = max(1, k.size*3/4)
-	case res.Outcome == flexi.Accepted && took < packFast && n >= int(k.size):
+	case (res.Outcome == flexi.Accepted || res.Outcome == flexi.Maybe && done) && took < packFast && n >= int(k.size):
 		k.size = min(2*k.size, float64(k.most))
 	}
 }

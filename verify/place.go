@@ -4,12 +4,17 @@ import (
 	"context"
 	"slices"
 	"time"
+
+	"flexid/verify/ledger"
 )
 
 // pass is the right to send one group of documents.
 type pass struct {
 	evidence string
 	canary   *door
+	ids      []ledger.ID   // of the documents that went
+	took     time.Duration // until the answer came
+	others   bool          // others of the evidence were accepted since what went was refused first
 }
 
 // entry is who asks for a pass.
@@ -39,8 +44,14 @@ func (g *gate) enter(ctx context.Context, x *entry) (p *pass, at time.Time, ok b
 		if freed == nil {
 			return p, at, p != nil
 		}
+		overdue := time.NewTimer(time.Hour)
+		if !at.IsZero() {
+			overdue.Reset(at.Sub(g.now()))
+		}
 		select {
 		case <-freed:
+			overdue.Stop()
+		case <-overdue.C:
 		case <-x.taken:
 			return nil, time.Time{}, true
 		case <-again:
@@ -51,10 +62,11 @@ func (g *gate) enter(ctx context.Context, x *entry) (p *pass, at time.Time, ok b
 	}
 }
 
-// turn gives a pass, or the time to ask again, or, while neither can be said, what to wait for.
+// turn gives a pass, or the time to ask again, or, while neither can be said, what to wait for, and until when at most.
 func (g *gate) turn(x *entry, clean bool) (p *pass, at time.Time, freed <-chan struct{}) {
 	g.mu.Lock()
-	defer g.mu.Unlock()
+	defer g.unlock()
+	g.overdue()
 	g.standInLine(x)
 	evidence := x.write.Evidence
 	d, held := g.shut(evidence), g.held(evidence)
@@ -62,22 +74,35 @@ func (g *gate) turn(x *entry, clean bool) (p *pass, at time.Time, freed <-chan s
 	case held || d != nil && !g.mayTry(d, x.trial, x.sullied, clean):
 		return nil, g.askAgain(x, d, held), nil
 	case g.first() == x && g.room(d):
+		if until, yes := g.paused(evidence); yes && d == nil {
+			return nil, until, g.freed
+		}
 		if d != nil {
 			d.canary = true
+			if d.Evidence != "" {
+				g.trials++
+			}
 		}
 		g.flying++
-		return &pass{evidence, d}, time.Time{}, nil
+		return &pass{evidence: evidence, canary: d}, time.Time{}, nil
 	}
 	return nil, time.Time{}, g.freed
 }
 
-// first is whose turn it is. One that tries a closed door does not wait for older events: what stands behind the door may
+// first is whose turn it is: the oldest whose evidence does not wait for a look. One that tries a closed door does not wait for older events: what stands behind the door may
 // be older still, and would wait until all that was let go is written. Its answer hangs on the doors, so whatever moves one
 // has to wake the line.
 func (g *gate) first() *entry {
 	for _, x := range g.line {
 		if d := g.triedBy(x); d != nil && !d.canary {
 			return x
+		}
+	}
+	if len(g.pending) > 0 {
+		for _, x := range g.line {
+			if _, yes := g.paused(x.write.Evidence); !yes {
+				return x
+			}
 		}
 	}
 	return g.line[0]
@@ -92,12 +117,15 @@ func (g *gate) triedBy(x *entry) *door {
 }
 
 // room says whether one more write may go, through door d if that is not nil. What tries the door of everything is the only
-// write there is.
+// write there is. What tries the door of one evidence may hang there, and takes no place that others could have.
 func (g *gate) room(d *door) bool {
-	if d != nil && d.Evidence == "" {
+	switch {
+	case d != nil && d.Evidence == "":
 		return g.flying == 0
+	case d != nil:
+		return g.flying < g.s.Concurrency
 	}
-	return g.flying < int(g.limit)
+	return g.flying-g.trials < int(g.limit) && g.flying < g.s.Concurrency
 }
 
 // askAgain is when somebody who was turned away may come again.
@@ -124,7 +152,7 @@ func (g *gate) leaveLine(x *entry) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.line = slices.DeleteFunc(g.line, func(y *entry) bool { return y == x })
-	if len(g.line) > 0 && g.flying < int(g.limit) {
+	if len(g.line) > 0 && g.room(nil) {
 		g.wake()
 	}
 }

@@ -80,7 +80,7 @@ func (e *Engine) queued(ctx, work context.Context, row *ledger.Row, trial bool) 
 
 	// 2. Evidence and fields.
 	if ok, err := e.describable(ctx, t); err != nil {
-		return e.unreadableERP(t, err), nil
+		return e.unreadableERP(), nil
 	} else if !ok {
 		return again(), e.save(ctx, row)
 	}
@@ -88,7 +88,7 @@ func (e *Engine) queued(ctx, work context.Context, row *ledger.Row, trial bool) 
 	// 3. The number belongs to one document only.
 	number, err := e.numberName(ctx, t)
 	if err != nil {
-		return e.unreadableERP(t, err), nil
+		return e.unreadableERP(), nil
 	}
 	if tn, ok, err := e.ownNumber(ctx, t, number); err != nil || !ok {
 		return tn, err
@@ -134,9 +134,8 @@ func (e *Engine) blocked(ctx context.Context, row *ledger.Row) (turn, error) {
 	return at(now), nil
 }
 
-// unreadableERP waits for an ERP that cannot be read. The reads reported to the gate already.
-func (e *Engine) unreadableERP(t *task, err error) turn {
-	e.gate.read(t.row.Evidence, err)
+// unreadableERP waits for an ERP that cannot be read. The reads reported to the gate already, each for what it was about.
+func (e *Engine) unreadableERP() turn {
 	return at(e.o.Now().Add(e.o.Settings.Probe/2 + time.Duration(e.o.Rand()*float64(e.o.Settings.Probe))))
 }
 
@@ -181,12 +180,23 @@ func (e *Engine) endedAtOnce(t *task) bool {
 
 // describable makes sure that the evidence exists, and reads its fields.
 func (e *Engine) describable(ctx context.Context, t *task) (bool, error) {
-	info, ok, err := e.books.evidence(ctx, t.row.Evidence)
+	row := t.row
+	info, ok, err := e.books.surely(ctx, row.Evidence)
 	if err != nil {
 		return false, err
 	}
+	if !ok && (flexi.Standard(row.Evidence) || e.look.met(row.Evidence)) {
+		e.gate.heard(row.Evidence, aboutFields, &unlistedError{row.Evidence})
+		return false, &unlistedError{row.Evidence}
+	}
 	if !ok {
 		e.park(t.row, ledger.Unreadable, ledger.Problem{Text: fmt.Sprintf("Flexi has no evidence %q for our user: check the name that the event gives (on NATS: its subject) and the rights of the user", t.row.Evidence)})
+		return false, nil
+	}
+	if !info.Importable() {
+		row.Cause = string(flexi.NotImportable)
+		e.park(row, ledger.Rejected, ledger.Problem{Text: fmt.Sprintf("Flexi takes no import into %s (importNotAllowed; its list of evidences says %s): %s",
+			row.Evidence, info.ImportStatus, flexi.NotImportable.Hint("en"))})
 		return false, nil
 	}
 	if !info.ExtIDs {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"flexid/flexi"
@@ -71,7 +72,8 @@ func (e *Engine) ship(ctx, work context.Context, place *pass, group []*parcel) {
 	lead := group[0].t
 	evidence, sullied := lead.row.Evidence, lead.row.Work.Opens > 0
 	var res *flexi.Result
-	defer func() { e.gate.leave(place, res, sullied) }()
+	leave := sync.OnceFunc(func() { e.gate.leave(place, res, sullied) })
+	defer leave()
 	hand := func(ps []*parcel, s shipped) {
 		for _, p := range ps {
 			p.came <- s
@@ -127,6 +129,7 @@ func (e *Engine) ship(ctx, work context.Context, place *pass, group []*parcel) {
 	if group = e.claim(work, group); len(group) == 0 {
 		return
 	}
+	place.carry(group)
 	prepared, err := flexi.Prepare(together(group))
 	if err != nil { // a part of what could be prepared before
 		hand(group, shipped{err: fmt.Errorf("preparing what is claimed: %w", err)})
@@ -141,14 +144,14 @@ func (e *Engine) ship(ctx, work context.Context, place *pass, group []*parcel) {
 	} else {
 		e.called("write")
 		sent := e.o.Now()
-		got = conn.Send(work, prepared, permit(group, begun))
+		got = conn.Send(work, prepared, e.permit(group, begun))
 		res = &got
-		took := e.o.Now().Sub(sent)
-		e.packs.learn(len(group), &got, took, e.o.Settings.WriteTimeout)
+		place.took, place.others = e.o.Now().Sub(sent), e.othersGo(group)
 		if e.o.Observer != nil {
-			e.o.Observer.WriteTook(took.Seconds())
+			e.o.Observer.WriteTook(place.took.Seconds())
 		}
 	}
+	leave() // before anybody looks what became of it
 
 	// 7. To each its part.
 	s := shipped{size: len(group), at: e.o.Now(), top: top, rand: e.o.Rand()}
@@ -228,8 +231,8 @@ func numbered(t *task) bool {
 
 // permit is the right to send a claimed group. Its age counts from before the first claim was stored, so that no write
 // outlives the lease of any of them.
-func permit(group []*parcel, begun time.Time) flexi.Permit {
-	m := flexi.Permit{Claimed: begun}
+func (e *Engine) permit(group []*parcel, begun time.Time) flexi.Permit {
+	m := flexi.Permit{Claimed: begun, Renewed: e.books.renewedAt(e.o.Now())}
 	for i, p := range group {
 		row, w := p.t.row, p.t.row.Work
 		name := fmt.Sprintf("%s/%d/%d", row.ID, w.N, w.Attempt)

@@ -12,7 +12,7 @@ import (
 type GateStatus struct {
 	Evidence string    `json:"evidence,omitempty"`
 	Open     bool      `json:"open"`
-	Reason   string    `json:"reason,omitempty"` // outage, login, licence, right, looks, quota, patience, company, guard, fence, person, restored, ledger
+	Reason   string    `json:"reason,omitempty"` // outage, login, licence, right, refused, looks, quota, patience, company, guard, fence, person, restored, ledger
 	Text     string    `json:"text,omitempty"`
 	Remedy   string    `json:"remedy,omitempty"`
 	By       string    `json:"by,omitempty"`

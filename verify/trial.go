@@ -22,10 +22,12 @@ func (g *gate) isShut(evidence string) bool {
 	return g.held(evidence) || g.shut(evidence) != nil
 }
 
-// trial says whether a document of the evidence may be fetched to try the doors before it; see doors.
-func (g *gate) trial(evidence string) (may, fromEnd bool, next time.Time) {
+// trial says whether a document of the evidence may be fetched to try the doors before it; see doors. The index asks under
+// its own lock, so nothing is said here.
+func (g *gate) trial(evidence string, fresh bool) (may, fromEnd bool, next time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	g.overdue()
 	if g.held(evidence) {
 		return false, false, time.Time{}
 	}
@@ -35,7 +37,10 @@ func (g *gate) trial(evidence string) (may, fromEnd bool, next time.Time) {
 		if d == nil {
 			continue
 		}
-		due := later(d.NextTry, d.fetched.Add(g.s.Probe/4))
+		due := later(d.nextTry(g.s.Probe, fresh), d.fetched.Add(g.s.Probe/4))
+		if d.lost && g.now().Sub(d.wanted) < d.pause+outageMost {
+			due = later(due, d.NextTry.Add(g.s.Probe)) // one that had a bad outcome goes first this time
+		}
 		inLine := slices.ContainsFunc(g.line, func(x *entry) bool { return g.triedBy(x) == d })
 		if d.canary || inLine || name == "" && g.flying > 0 { // it may hang for as long as a write may take
 			due = later(due, g.now().Add(g.s.Probe))
@@ -43,6 +48,15 @@ func (g *gate) trial(evidence string) (may, fromEnd bool, next time.Time) {
 		may, fromEnd, next = may && !g.now().Before(due), fromEnd || d.fromEnd, later(next, due)
 	}
 	return may, fromEnd, next
+}
+
+// nextTry is when a door may be tried: sooner by a document that never was where one document alone may have closed it.
+func (d *door) nextTry(probe time.Duration, fresh bool) time.Time {
+	soon := later(d.fetched, d.Since).Add(probe)
+	if fresh && d.Reason == refusedReason && soon.Before(d.NextTry) {
+		return soon
+	}
+	return d.NextTry
 }
 
 // handedOut notes that a document is on its way to try. One that turns out to have nothing to send, or has to wait for
@@ -67,14 +81,18 @@ func (g *gate) mayRetry(evidence string) (until time.Time, wait bool) {
 		return time.Time{}, false
 	}
 	until = g.now().Add(g.s.Probe + time.Duration(g.rand()*float64(g.s.Probe)))
-	if !held {
-		until = later(d.NextTry, until)
+	switch {
+	case held:
+	case d.lost && g.now().Before(d.NextTry): // its turn then
+		d.wanted, until = g.now(), d.NextTry
+	default:
+		d.wanted, until = g.now(), later(d.NextTry, until)
 	}
 	return until, true
 }
 
-// mayTry: a fetched document may try a closed door, and one with a bad outcome of its own if no clean one waits. For a
-// minute only: clean ones that did not come by then cannot.
+// mayTry: a fetched document may try a closed door, and one with a bad outcome of its own if no clean one waits, or if the
+// clean one before it failed. For a minute only: clean ones that did not come by then cannot.
 func (g *gate) mayTry(d *door, trial, sullied, clean bool) bool {
 	now := g.now()
 	switch {
@@ -83,7 +101,7 @@ func (g *gate) mayTry(d *door, trial, sullied, clean bool) bool {
 	case trial:
 		return true
 	}
-	return sullied && !now.Before(d.NextTry) && (!clean || now.Sub(d.NextTry) >= outageMost)
+	return sullied && !now.Before(d.NextTry) && (!clean || d.lost || now.Sub(d.NextTry) >= outageMost)
 }
 
 // passable says whether a document of the evidence could be fetched to try a door.

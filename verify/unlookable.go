@@ -30,15 +30,11 @@ func (e *Engine) lookable(evidence, why string) {
 // makes the pause no longer.
 func (g *gate) unfit(st GateStatus) (news bool) {
 	g.mu.Lock()
+	defer g.unlock()
 	d := g.doors[st.Evidence]
 	news = d == nil || d.Reason != looksReason
-	var said func()
 	if news || !g.now().Before(d.NextTry) {
-		said = g.close(st, blockMost, false)
-	}
-	g.mu.Unlock()
-	if said != nil {
-		said()
+		g.close(st, blockMost, aboutNone)
 	}
 	return news
 }
@@ -46,13 +42,9 @@ func (g *gate) unfit(st GateStatus) (news bool) {
 // fit opens a door that was closed because of looks.
 func (g *gate) fit(evidence string) {
 	g.mu.Lock()
-	var said func()
+	defer g.unlock()
 	if d := g.doors[evidence]; d != nil && d.Reason == looksReason {
-		said = g.open(evidence)
-	}
-	g.mu.Unlock()
-	if said != nil {
-		said()
+		g.open(evidence)
 	}
 }
 

@@ -119,7 +119,7 @@ func (d *doctor) rights(ctx context.Context, evidence string, known map[string]f
 	case !ok:
 		d.say(check, resultFail, "Flexi does not list this evidence for the user", "check the name, the licence and the user's rights")
 		return false
-	case info.ImportStatus == "DISALLOWED" || info.ImportStatus == "NOT_DIRECT":
+	case !info.Importable():
 		d.say(check, resultFail, "Flexi takes no import into it ("+info.ImportStatus+")", "it cannot be written over the REST API")
 		return false
 	}

@@ -125,7 +125,7 @@ func (s *Server) tooManyUsers() bool {
 
 // staleAnswer is how a stale role speaks; it needs Server.mu.
 func (s *Server) staleAnswer() answer {
-	const words = "Nemáte oprávnění k provedení této operace."
+	words := s.modes.staleText
 	switch {
 	case s.modes.habits.has(StaleIs403):
 		return message(http.StatusForbidden, words, "")
@@ -133,7 +133,7 @@ func (s *Server) staleAnswer() answer {
 		return winstrom(http.StatusBadRequest, map[string]any{"success": "false", "stats": stats{}.render(1),
 			"results": []any{map[string]any{"errors": []any{map[string]any{"message": words}}}}})
 	}
-	return message(http.StatusBadRequest, words, "")
+	return message(http.StatusBadRequest, words, s.modes.staleCode)
 }
 
 // mayLogIn says whether the login may be written in this form.

@@ -37,7 +37,7 @@
 //   - travel: chunked, gzip, gzip-unasked, bodies-limited, addresses-limited, answers-limited, proxy-impatient,
 //     answer-500-done, answer-500-undone, answer-502-done, answer-503-done, answer-lost, commits-late, slow, down-a-while
 //   - who is let in: daily-limit-429, daily-limit-402, daily-limit-403, one-at-a-time, one-at-a-time-seconds,
-//     one-at-a-time-date, too-many-users, stale-role, stale-is-error, stale-is-403, maintenance, login-redirect,
+//     one-at-a-time-date, too-many-users, stale-role, stale-is-error, stale-no-import, stale-is-403, maintenance, login-redirect,
 //     login-page, login-form-only, login-json-only, no-licence, no-right
 //   - one evidence alone: writes-sick, records-sick, metadata-sick, evidence-list-sick, import-refused,
 //     import-disallowed, evidence-hidden, evidence-hidden-from-stale

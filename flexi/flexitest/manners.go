@@ -7,6 +7,9 @@ import (
 	"strings"
 )
 
+// codeNoImport is the code of an evidence that is not written by itself.
+const codeNoImport = "importNotAllowed"
+
 // Part is what of one evidence can be sick while the rest of the server is well.
 type Part uint8
 
@@ -28,6 +31,8 @@ type manners struct {
 	updatedBeside bool
 	noStats       bool
 	spellID       func(string) string
+	staleText     string
+	staleCode     string
 }
 
 type sickPart struct {
@@ -39,6 +44,7 @@ func newManners() manners {
 	return manners{
 		sick: map[sickPart]Fault{}, status: map[string]string{}, noImport: map[string]bool{},
 		hidden: map[string]bool{}, hiddenIfStale: map[string]bool{},
+		staleText: "Nemáte oprávnění k provedení této operace.",
 	}
 }
 
@@ -75,6 +81,11 @@ func (s *Server) HideFromStale(evidence string, on bool) {
 
 // BareRefusals makes refusals of a record say nothing but a message for the whole request, as older servers do.
 func (s *Server) BareRefusals(on bool) { s.setMode(func(m *modes) { m.bare = on }) }
+
+// StaleSays changes with what words, and with what code if any, writes of a stale user are refused.
+func (s *Server) StaleSays(text, code string) {
+	s.setMode(func(m *modes) { m.staleText, m.staleCode = text, code })
+}
 
 // UpdatedBeside makes the answer to a create count the partner that was touched as updated.
 func (s *Server) UpdatedBeside(on bool) { s.setMode(func(m *modes) { m.updatedBeside = on }) }

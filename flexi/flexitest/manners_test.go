@@ -98,3 +98,14 @@ func TestOddAnswers(t *testing.T) {
 	}
 	equal(t, "records", len(c.s.Records("adresar")), 3+len(pipe(t, Options{}).s.Records("adresar")))
 }
+
+func TestStaleSays(t *testing.T) {
+	c := pipe(t, Options{})
+	c.s.StaleSays("Import není povolen.", codeNoImport)
+	c.s.MakeStale("flexid")
+	r := c.post("adresar", `"kod":"A","nazev":"A"`)
+	equal(t, "status", r.status, 400)
+	equal(t, "code", r.text("message@messageCode"), codeNoImport)
+	c.do(http.MethodPost, "/status/user/flexid/logout.json", "")
+	c.must(c.post("adresar", `"kod":"A","nazev":"A"`))
+}

@@ -97,6 +97,8 @@ func admissionModes() []Mode {
 			On: func(s *Server) { s.LimitUsers(7) }},
 		{Name: string(StaleIsError), Unknown: 4, Does: "A stale role speaks in an error of a record that is not named; our user's role is stale at first.",
 			On: func(s *Server) { s.Turn(StaleIsError, true); s.MakeStale(s.opt.User) }},
+		{Name: "stale-no-import", Unknown: 4, Does: "A stale role is refused as an evidence that takes no import; our user's role is stale at first.",
+			On: func(s *Server) { s.StaleSays("Import není povolen.", codeNoImport); s.MakeStale(s.opt.User) }},
 		{Name: string(StaleIs403), Unknown: 4, Does: "A stale role is a 403; our user's role is stale at first.",
 			On: func(s *Server) { s.Turn(StaleIs403, true); s.MakeStale(s.opt.User) }},
 		{Name: "stale-role", Unknown: 4, Does: "A stale role is a 400 with a bare message; our user's role is stale at first.",

@@ -133,7 +133,7 @@ func shownElsewhere() map[string]string {
 		"writes-sick": "TestOnePartIsSick", "records-sick": "TestOnePartIsSick", "metadata-sick": "TestOnePartIsSick",
 		"evidence-list-sick": "TestOnePartIsSick", "import-refused": "TestImportRefused", "import-disallowed": "TestImportRefused",
 		"evidence-hidden": "TestHiddenEvidence", "evidence-hidden-from-stale": "TestHiddenEvidence", "bare-refusals": "TestBareRefusals",
-		"updated-beside": "TestOddAnswers", "no-stats": "TestOddAnswers", "request-ids-upper-case": "TestOddAnswers",
+		"stale-no-import": "TestStaleSays", "updated-beside": "TestOddAnswers", "no-stats": "TestOddAnswers", "request-ids-upper-case": "TestOddAnswers",
 		"body-limit-ignored": "TestDeafToParameters", "body-count-ignored": "TestDeafToParameters", "limit-ignored": "TestDeafToParameters",
 		"count-ignored": "TestDeafToParameters", "version-ignored": "TestDeafToParameters", "unknown-ext-refused": "TestRefusedFilters",
 		"value-refused": "TestRefusedFilters", "external-ids-empty": "TestShownExternalIDs", "external-ids-hidden": "TestShownExternalIDs",

@@ -150,7 +150,7 @@ func (x *exchange) applyJob(t *tx, j job) (result, *refusal, *answer) {
 		return result{}, nil, &a
 	}
 	if !x.s.importable(ev) { // rows, for one, are written inside their document
-		a := message(http.StatusBadRequest, "Import není povolen.", "importNotAllowed")
+		a := message(http.StatusBadRequest, "Import není povolen.", codeNoImport)
 		return result{}, nil, &a
 	}
 	if x.s.modes.forbidden[ev.path] {

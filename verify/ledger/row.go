@@ -292,6 +292,7 @@ type Attempt struct {
 	Ended    time.Time       `json:"ended,omitzero"`
 	Outcome  string          `json:"outcome,omitempty"` // "" = running; an Outcome's word
 	Speaker  string          `json:"speaker,omitempty"`
+	Odd      bool            `json:"odd,omitempty"` // of a maybe: it said success in a way of its own
 	Text     string          `json:"text,omitempty"`
 	Errors   []flexi.Message `json:"errors,omitempty"`
 	Requests []flexi.Request `json:"requests,omitempty"`

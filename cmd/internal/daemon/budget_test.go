@@ -27,7 +27,7 @@ func TestDailyBudget(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const documents = 60 // each takes more than one request
+	const documents = 60 // each takes one write at least, and reads are needed too
 	for n := range documents {
 		r.push(fmt.Sprintf("FV-%d", n))
 	}

@@ -1,0 +1,80 @@
+package verify
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// flight is a read that several documents wait for. It is made once, and told to the gate once: fifty documents of an evidence
+// whose fields cannot be read are one failure, not fifty.
+type flight struct {
+	done  chan struct{}
+	begun time.Time
+	err   error
+	slow  bool // it was told that it takes long
+}
+
+// Those who come later wait this long for a read that is under way, then go on with something else: they hold a worker that
+// documents of other evidences need. One that takes longer than flightSlow is told as a failure.
+const (
+	flightWait = time.Second
+	flightSlow = 5 * time.Second
+)
+
+// busyError says that the answer to somebody else's question has to be waited for.
+type busyError struct{ what string }
+
+func (e *busyError) Error() string { return "the " + e.what + " are being read" }
+
+// once makes a read unless it is under way, and tells the gate how it ended. evidence is what it is blamed on.
+func (b *books) once(ctx context.Context, what, evidence string, read func() error) error {
+	b.mu.Lock()
+	f := b.flights[what]
+	if f == nil {
+		f = &flight{done: make(chan struct{}), begun: b.now()}
+		b.flights[what] = f
+		b.mu.Unlock()
+		f.err = read()
+		b.mu.Lock()
+		delete(b.flights, what)
+		b.mu.Unlock()
+		close(f.done)
+		b.heard(evidence, aboutFields, f.err)
+		return f.err
+	}
+	took := b.now().Sub(f.begun)
+	slow := took >= flightSlow && !f.slow
+	f.slow = f.slow || slow
+	b.mu.Unlock()
+	if slow {
+		b.heard(evidence, aboutFields, fmt.Errorf("reading the %s: no answer for %s", what, took.Round(time.Second)))
+	}
+	t := time.NewTimer(max(flightWait-took, 0))
+	defer t.Stop()
+	select {
+	case <-f.done:
+		return f.err
+	case <-t.C:
+		return &busyError{what}
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// isAiling: the records of an evidence could not be read a moment ago. Whoever asks next would only wait for the same.
+func (b *books) isAiling(evidence string) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if at, ok := b.ailing[evidence]; ok && b.now().Sub(at) < keepAiling {
+		return fmt.Errorf("the records of %s could not be read a moment ago", evidence)
+	}
+	return nil
+}
+
+// unlistedError is an evidence that Flexi is known to have and does not show our user now.
+type unlistedError struct{ evidence string }
+
+func (e *unlistedError) Error() string {
+	return "Flexi's list of evidences lacks " + e.evidence + " for our user"
+}

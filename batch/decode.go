@@ -25,6 +25,7 @@ type Decoder struct {
 	Prefix string         // first token of our subjects; "" = flexi
 	System string         // the system part of our external ids: bodies may not name such ids
 	Zone   *time.Location // in which a moment in datVyst becomes a day; nil leaves the day as it is written
+	Source string         // of events of a file that name none
 }
 
 // Decode reads one message of the intake stream or of the inbox. It never fails: see Event.Problem.
@@ -51,15 +52,16 @@ func (d Decoder) Decode(m Message) verify.Event {
 
 // reader is one message while it is being read. The first problem counts: later ones follow from it.
 type reader struct {
-	system  string
-	zone    *time.Location
-	event   verify.Event
-	op      flexi.Op // the default, until one is given
-	ops     []given
-	keys    []given
-	doc     []byte
-	problem string
-	file    bool // it is an event of a file: what to do about it is another thing than with a message
+	system    string
+	zone      *time.Location
+	event     verify.Event
+	op        flexi.Op // the default, until one is given
+	ops       []given
+	keys      []given
+	doc       []byte
+	problem   string
+	file      bool // it is an event of a file: what to do about it is another thing than with a message
+	delivered bool // it came through a webhook, whose source is known
 }
 
 // given is a value and where it stood.
@@ -113,6 +115,7 @@ func (r *reader) header(head header) {
 	if op := r.one(head, "Flexid-Op"); op != "" {
 		r.ops = append(r.ops, given{"header Flexid-Op", op})
 	}
+	r.source("header Flexid-Source", r.one(head, "Flexid-Source"))
 	r.key("header Flexid-Key", r.one(head, "Flexid-Key"))
 	r.version("header Flexid-Version", r.one(head, "Flexid-Version"))
 	if len(head[strings.ToLower(headEventID)]) == 0 {
@@ -140,6 +143,23 @@ func (r *reader) one(head header, name string) string {
 	}
 	return values[0]
 }
+
+// source takes the name of a webhook source, by which a file or a message is about that source's document. A delivery is
+// about its own source's: another one in it would let a sender write to documents that are not his.
+func (r *reader) source(where, source string) {
+	switch {
+	case source == "" || source == r.event.Source:
+	case !IsSource(source):
+		r.fail("the source in %s is %s: a source is written with small letters, digits and -, at most 20 of them", where, quote(source))
+	case r.delivered:
+		r.fail("%s names the source %s, but the delivery came from %s", where, quote(source), quote(r.event.Source))
+	default:
+		r.event.Source = source
+	}
+}
+
+// IsSource holds for what the name of a webhook source may be: one token of a subject, of an external id and of a path.
+func IsSource(name string) bool { return isEvidence(name) && name[0] != '-' && len(name) <= 20 }
 
 func (r *reader) key(where, key string) {
 	if key = normal(key); key == "" {

@@ -21,7 +21,7 @@ const (
 //
 // The event id is the source's name and the sender's id: two sources may both count from 1.
 func (d Decoder) delivery(source string, m Message) verify.Event {
-	r := &reader{system: d.System, zone: d.Zone, op: flexi.Upsert, doc: Unmarked(m.Data), event: verify.Event{
+	r := &reader{delivered: true, system: d.System, zone: d.Zone, op: flexi.Upsert, doc: Unmarked(m.Data), event: verify.Event{
 		EventID: m.Subject, Source: source, Evidence: UnknownEvidence, Received: m.Received, Subject: m.Subject,
 		Stream: m.Stream, Seq: m.Seq, StreamTime: m.Time,
 	}}

@@ -8,9 +8,10 @@ import (
 	"flexid/verify"
 )
 
-// FileEvent is one event in a file or from a mapping: {"evidence":…,"op":…,"key":…,"version":…,"document":{…}}.
+// FileEvent is one event in a file or from a mapping: {"evidence":…,"source":…,"op":…,"key":…,"version":…,"document":{…}}.
 type FileEvent struct {
 	Evidence string          `json:"evidence,omitempty"`
+	Source   string          `json:"source,omitempty"`  // "" = the one said beside the file, else none
 	Op       string          `json:"op,omitempty"`      // "" = upsert
 	Key      string          `json:"key,omitempty"`     // "" = the document number
 	Version  string          `json:"version,omitempty"` // a number is taken too
@@ -21,7 +22,7 @@ type FileEvent struct {
 // "document" is a bare Flexi document of that evidence. Like Decode it never fails. The caller gives the event its id:
 // what makes two lines the same event is known to him alone.
 func (d Decoder) DecodeFileEvent(line []byte, evidence string) verify.Event {
-	r := &reader{system: d.System, zone: d.Zone, op: flexi.Upsert, doc: line, file: true, event: verify.Event{Evidence: UnknownEvidence}}
+	r := &reader{system: d.System, zone: d.Zone, op: flexi.Upsert, doc: line, file: true, event: verify.Event{Evidence: UnknownEvidence, Source: d.Source}}
 	if len(line) > MaxEvent {
 		r.fail("the event has %d bytes, more than the %d that one may have", len(line), MaxEvent)
 		return r.finish(line)
@@ -54,7 +55,7 @@ func (r *reader) fileEvent(fields map[string]json.RawMessage, evidence *string) 
 	texts := map[string]string{}
 	for name, raw := range fields {
 		switch name {
-		case "evidence", "op", "key", "version":
+		case "evidence", "source", "op", "key", "version":
 			text, ok := scalar(raw)
 			if !ok {
 				r.fail("%s of the event is neither a string nor a number", name)
@@ -62,12 +63,13 @@ func (r *reader) fileEvent(fields map[string]json.RawMessage, evidence *string) 
 			texts[name] = text
 		case "document":
 		default:
-			r.fail("the event has a field %s; it may have evidence, op, key, version and document", quote(name))
+			r.fail("the event has a field %s; it may have evidence, source, op, key, version and document", quote(name))
 		}
 	}
 	if texts["evidence"] != "" {
 		*evidence = texts["evidence"]
 	}
+	r.source("source", texts["source"])
 	if texts["op"] != "" {
 		r.ops = append(r.ops, given{"op", texts["op"]})
 	}

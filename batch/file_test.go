@@ -6,6 +6,7 @@ import (
 
 	"flexid/batch"
 	"flexid/flexi"
+	"flexid/verify"
 )
 
 func TestDecodeFileEvent(t *testing.T) {
@@ -56,4 +57,41 @@ func FuzzDecodeFileEvent(f *testing.F) {
 			t.Fatalf("a readable event that could not be sent: %+v", e)
 		}
 	})
+}
+
+// TestSourceOfAnEvent: a file or a message may be about the document of a webhook source; a delivery only about its own.
+func TestSourceOfAnEvent(t *testing.T) {
+	file := func(beside, line string) verify.Event {
+		return batch.Decoder{Source: beside}.DecodeFileEvent([]byte(line), "")
+	}
+	message := func(source string) verify.Event {
+		return batch.Decoder{}.Decode(batch.Message{Subject: "flexi.push.banka", Header: map[string][]string{"Flexid-Source": {source}}, Data: []byte(`{"kod":"B-1"}`)})
+	}
+	delivery := func(source string) verify.Event {
+		return batch.Decoder{}.Decode(batch.Message{Subject: "flexi.in.eshop.0123", Data: []byte(`{"evidence":"banka","source":"` + source + `","document":{"kod":"B-1"}}`)})
+	}
+	const bare = `{"evidence":"banka","document":{"kod":"B-1"}}`
+	const said = `{"evidence":"banka","source":"eshop","document":{"kod":"B-1"}}`
+	for name, tc := range map[string]struct {
+		got     verify.Event
+		source  string
+		problem string
+	}{
+		"none":                          {file("", bare), "", ""},
+		"beside the file":               {file("eshop", bare), "eshop", ""},
+		"in the event":                  {file("", said), "eshop", ""},
+		"in both: the event's":          {file("pos", said), "eshop", ""},
+		"no name":                       {file("", strings.Replace(said, "eshop", "E shop", 1)), "", "small letters"},
+		"too long":                      {file("", strings.Replace(said, "eshop", strings.Repeat("e", 21), 1)), "", "20"},
+		"in a message":                  {message("eshop"), "eshop", ""},
+		"no name in a message":          {message("e.shop"), "", "header Flexid-Source"},
+		"a delivery's own":              {delivery("eshop"), "eshop", ""},
+		"of another one, in a delivery": {delivery("pos"), "eshop", "came from"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if tc.got.Source != tc.source || !strings.Contains(tc.got.Problem, tc.problem) || (tc.problem == "") != (tc.got.Problem == "") {
+				t.Errorf("source %q, problem %q", tc.got.Source, tc.got.Problem)
+			}
+		})
+	}
 }

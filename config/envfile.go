@@ -108,3 +108,19 @@ func unquoteWith(quote byte, s string) (value, problem string) {
 func Merge(file, environ []string) []string {
 	return append(append([]string(nil), file...), environ...)
 }
+
+// HoldsSecret says whether lines set a password, token or secret themselves and not the name of a file with it.
+func HoldsSecret(environ []string) bool {
+	for _, kv := range environ {
+		name, value, _ := strings.Cut(kv, "=")
+		if !strings.HasPrefix(name, Prefix) || value == "" {
+			continue
+		}
+		for _, end := range []string{"PASSWORD", "TOKEN", "SECRET"} {
+			if strings.HasSuffix(name, "_"+end) {
+				return true
+			}
+		}
+	}
+	return false
+}

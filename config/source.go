@@ -32,9 +32,18 @@ func (l *loader) secret(v Variable) (string, bool) {
 		if !found {
 			err = fmt.Errorf("%s: no such file", file)
 		}
+		if Exposed(file) {
+			l.warn(v.Name+"_FILE", "may be read by every user of this machine: chmod 600 "+file)
+		}
 		return l.secretFrom(v, v.Name+"_FILE", value, err)
 	}
 	return plain, plain != ""
+}
+
+// Exposed says whether every user of this machine may read a file. That its group may is taken for meant.
+func Exposed(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o004 != 0
 }
 
 func (l *loader) secretFrom(v Variable, where, value string, err error) (string, bool) {

@@ -82,6 +82,12 @@ const (
 	OtherCause     Cause = "other"
 )
 
+// Causes are those that flexid tells apart.
+func Causes() []Cause {
+	return []Cause{PeriodLocked, NumberTaken, PartnerMissing, ItemMissing, SumDiffers, VarSymMissing, TypeMissing, Paired, RateMissing,
+		TooLong, RightMissing, OtherCause}
+}
+
 // Hint is one sentence that says what to do next; lang is "cs" or "en".
 func (c Cause) Hint(lang string) string {
 	cs, en := c.hints()

@@ -36,6 +36,7 @@ func (p *program) decision(what verify.What, short string) *cobra.Command {
 		Example: fmt.Sprintf("  flexid maybe %s faktura-vydana/FV-1 --why 'checked in Flexi'\n"+
 			"  flexid maybe %s --reason conflict --cause gone --dry-run", what, what),
 	}
+	c.ValidArgsFunction = p.completeWaiting
 	p.filterFlags(c)
 	act := p.person(c)
 	d := deciding{p: p, c: c, what: what}

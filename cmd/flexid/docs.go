@@ -1,12 +1,17 @@
 package main
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"flexid/cmd/internal/api"
+	"flexid/verify"
 
 	"github.com/spf13/cobra"
 )
@@ -74,23 +79,78 @@ func (p *program) nothing(n int, text string) error {
 
 func (p *program) docsShow(use, short string) *cobra.Command {
 	return &cobra.Command{
-		Use: use + " EVIDENCE/[SOURCE:]KEY", Short: short, Args: exactly(1),
+		Use: use + " EVIDENCE/[SOURCE:]KEY", Short: short, Args: exactly(1), ValidArgsFunction: p.completeDocument,
+		Long: short + ".\n\nA document number or a key alone does too, where only one document has it; several are listed.",
 		RunE: func(c *cobra.Command, args []string) error {
-			path, err := addressPath(args[0])
-			if err != nil {
-				return err
-			}
 			cl, err := p.client()
 			if err != nil {
 				return err
 			}
 			var story api.Story
-			if err := cl.get(c.Context(), "/api/v1/documents/"+path, &story); err != nil {
+			if path, bad := addressPath(args[0]); bad == nil {
+				err = cl.get(c.Context(), "/api/v1/documents/"+path, &story)
+				if err == nil {
+					return p.story(&story)
+				}
+			}
+			var exit *exitError
+			if err != nil && (!errors.As(err, &exit) || exit.code != exitNothing) {
+				return err
+			}
+			found, searchErr := cl.search(c.Context(), args[0])
+			switch {
+			case searchErr != nil:
+				return searchErr
+			case len(found) == 0 && err != nil:
+				return err
+			case len(found) == 0:
+				return &exitError{exitNothing, fmt.Errorf("no document has the number or the key %q; `flexid docs list` shows what is known", args[0])}
+			case len(found) > 1:
+				return p.ambiguous(args[0], found)
+			}
+			a := verify.Address{Evidence: found[0].Evidence, Source: found[0].Source, Key: found[0].Key}
+			if err := cl.get(c.Context(), "/api/v1/documents/"+api.Path(a), &story); err != nil {
 				return err
 			}
 			return p.story(&story)
 		},
 	}
+}
+
+// mostFound bounds the documents that a search by number lists.
+const mostFound = 50
+
+// search finds documents by number, then by key; text may begin with the evidence.
+func (c *client) search(ctx context.Context, text string) (found []api.Row, err error) {
+	evidence, rest, ok := strings.Cut(text, "/")
+	ways := []url.Values{{"number": {text}}, {"key": {text}}}
+	if ok {
+		ways = append(ways, url.Values{"number": {rest}, "evidence": {evidence}})
+	}
+	for _, q := range ways {
+		q.Set("limit", strconv.Itoa(mostFound))
+		q.Set("format", "ndjson")
+		resp, err := c.do(ctx, http.MethodGet, "/api/v1/documents?"+q.Encode(), nil)
+		if err != nil {
+			return nil, err
+		}
+		if err := lines(resp, func(r api.Row) { found = append(found, r) }); err != nil || len(found) > 0 {
+			return found, err
+		}
+	}
+	return nil, nil
+}
+
+// ambiguous lists the documents of one number.
+func (p *program) ambiguous(text string, found []api.Row) error {
+	pr := p.printer("evidence", "source", "key", "number", "state", "reason", "updated")
+	for _, r := range found {
+		pr.row(r, r.Evidence, r.Source, r.Key, r.Number, r.State, r.Reason, stamp(r.Updated))
+	}
+	if err := pr.end(); err != nil {
+		return err
+	}
+	return &exitError{exitFailed, fmt.Errorf("%s are found by %q: name one of them as EVIDENCE/[SOURCE:]KEY", many(len(found), "document"), text)}
 }
 
 // addressPath escapes an address as the user wrote it; which of its readings is meant, the daemon finds out.

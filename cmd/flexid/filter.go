@@ -20,6 +20,7 @@ func (p *program) filterFlags(c *cobra.Command) {
 	f.String("to", "", "document date to")
 	f.String("source", "", "webhook source; '' = without one")
 	f.String("cause", "", "cause of a rejection or conflict, such as period_locked")
+	p.completeFilters(c)
 }
 
 // filterNames are those flags.

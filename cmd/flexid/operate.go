@@ -10,7 +10,7 @@ import (
 
 func (p *program) writes() *cobra.Command {
 	verb := func(use, short string) *cobra.Command {
-		c := &cobra.Command{Use: use + " [EVIDENCE]", Short: short, Args: atMost(1)}
+		c := &cobra.Command{Use: use + " [EVIDENCE]", Short: short, Args: atMost(1), ValidArgsFunction: p.completeStop}
 		act := p.person(c)
 		c.RunE = func(c *cobra.Command, args []string) error {
 			a, err := act()

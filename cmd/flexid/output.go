@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -17,6 +18,7 @@ type printer struct {
 	format string
 	head   []string
 	color  bool
+	excel  bool
 
 	n       int
 	csv     *csv.Writer
@@ -29,9 +31,17 @@ type printer struct {
 const sampled = 500
 
 func (p *program) printer(head ...string) *printer {
-	pr := &printer{w: p.out, format: p.format, head: head, color: p.color()}
+	pr := &printer{w: p.out, format: p.format, head: head, color: p.color(), excel: p.excel}
 	if pr.format == "csv" {
+		if pr.excel {
+			_, pr.err = io.WriteString(pr.w, "\ufeff") // without it a spreadsheet takes the text for CP1250
+		}
 		pr.csv = csv.NewWriter(pr.w)
+		if pr.excel {
+			pr.csv.Comma, pr.csv.UseCRLF = ';', true
+		}
+	}
+	if pr.format == "csv" && pr.err == nil {
 		pr.err = pr.csv.Write(head)
 	}
 	return pr
@@ -46,6 +56,9 @@ func (pr *printer) row(value any, cells ...string) {
 	case "json", "ndjson":
 		pr.json(value)
 	case "csv":
+		if pr.excel {
+			cells = pr.commas(cells)
+		}
 		pr.err = pr.csv.Write(harmless(cells))
 	default:
 		pr.waiting = append(pr.waiting, cells)
@@ -171,11 +184,30 @@ func clean(s string) string {
 	}, s)
 }
 
+// commas writes the decimals of columns that hold numbers as Czech spreadsheets read them. Keys and numbers of documents stay
+// as they are, also where they look like decimals.
+func (pr *printer) commas(cells []string) []string {
+	out := slices.Clone(cells)
+	for i := range out {
+		switch pr.head[i] {
+		case "amount", "amplification", "spent_seconds", "attempt_seconds":
+			out[i] = strings.Replace(out[i], ".", ",", 1)
+		}
+	}
+	return out
+}
+
+// isNumber holds for what a spreadsheet reads as a number and nothing else.
+func isNumber(s string) bool {
+	digits := strings.TrimPrefix(s, "-")
+	return digits != "" && strings.Trim(digits, "0123456789.,") == "" && strings.Count(digits, ".")+strings.Count(digits, ",") <= 1
+}
+
 // harmless keeps a spreadsheet from reading a cell as a formula.
 func harmless(cells []string) []string {
 	out := make([]string, len(cells))
 	for i, c := range cells {
-		if c != "" && strings.ContainsRune("=+-@\t\r", rune(c[0])) {
+		if c != "" && !isNumber(c) && strings.ContainsRune("=+-@\t\r", rune(c[0])) {
 			c = "'" + c
 		}
 		out[i] = c

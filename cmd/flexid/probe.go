@@ -197,16 +197,16 @@ func (r *probing) print(report probe.Report) error {
 	}
 	figures := []string{
 		strconv.Itoa(report.LogicalCalls), strconv.Itoa(report.WireRequests), server,
-		fmt.Sprintf("%.2f", report.Amplification), fmt.Sprintf("%.3f", report.SpentSeconds), report.Outcome,
+		fmt.Sprintf("%.2f", report.Amplification), fmt.Sprintf("%.3f", report.SpentSeconds), fmt.Sprintf("%.3f", report.AttemptSeconds), report.Outcome,
 	}
-	names := []string{"logical_calls", "wire_requests", "server_requests", "amplification", "spent_seconds", "outcome"}
+	names := []string{"logical_calls", "wire_requests", "server_requests", "amplification", "spent_seconds", "attempt_seconds", "outcome"}
 	if r.p.format == "csv" {
 		pr := r.p.printer(names...)
 		pr.row(report, figures...)
 		return pr.end()
 	}
 	return r.p.object(report, func(w io.Writer) {
-		for i, label := range []string{"logical calls", "wire requests", "server requests", "amplification", "spent seconds", "outcome"} {
+		for i, label := range []string{"logical calls", "wire requests", "server requests", "amplification", "spent seconds", "of it attempts", "outcome"} {
 			fmt.Fprintf(w, "%-16s  %s\n", label, figures[i])
 		}
 		r.details(w, report)

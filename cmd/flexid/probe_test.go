@@ -61,7 +61,7 @@ func TestProbeFormats(t *testing.T) {
 	}
 	_, csv, _ := probeWith(nil, "--script", "500*", "--write", "-o", "csv")
 	lines := strings.Split(strings.TrimSpace(csv), "\n")
-	if len(lines) != 2 || lines[0] != "logical_calls,wire_requests,server_requests,amplification,spent_seconds,outcome" ||
+	if len(lines) != 2 || lines[0] != "logical_calls,wire_requests,server_requests,amplification,spent_seconds,attempt_seconds,outcome" ||
 		!strings.HasPrefix(lines[1], "1,1,1,1.00,") || !strings.HasSuffix(lines[1], ",maybe") {
 		t.Errorf("csv:\n%s", csv)
 	}

@@ -23,6 +23,7 @@ type program struct {
 
 	envFile string
 	format  string
+	excel   bool
 	noColor bool
 }
 
@@ -92,7 +93,13 @@ func (p *program) root() *cobra.Command {
 		RunE:          group,
 
 		SuggestionsMinimumDistance: 2,
-		PersistentPreRunE: func(*cobra.Command, []string) error {
+		PersistentPreRunE: func(c *cobra.Command, _ []string) error {
+			if p.excel && p.format != "csv" {
+				if c.Flags().Changed("output") {
+					return usagef("--excel is a kind of -o csv, not of -o %s", p.format)
+				}
+				p.format = "csv"
+			}
 			switch p.format {
 			case "table", "json", "ndjson", "csv":
 				return nil
@@ -106,9 +113,14 @@ func (p *program) root() *cobra.Command {
 	root.SetHelpCommand(p.help())
 	root.Long = "flexid puts document events from NATS JetStream into ABRA Flexi, each exactly once in effect.\n\n" +
 		"Pages, by `flexid help TOPIC`:\n\n" + strings.TrimRight(topicList(), "\n")
+	b := build()
+	root.Version = joinedBy(" ", b.Version, b.Revision, b.Go)
+	root.SetVersionTemplate("flexid {{.Version}}\n")
 	f := root.PersistentFlags()
+	f.BoolVar(&p.excel, "excel", false, "CSV as a Czech spreadsheet opens it: byte order mark, semicolons, decimal commas")
 	f.StringVar(&p.envFile, "env-file", "", "file of FLEXID_… lines (default "+config.DefaultEnvFile+" if it exists)")
 	f.StringVarP(&p.format, "output", "o", "table", "table, json, ndjson or csv")
+	completes(root, "output", "table", "json", "ndjson", "csv")
 	f.BoolVar(&p.noColor, "no-color", false, "no colour on a terminal")
 	root.AddCommand(p.serve(), p.status(), p.doctor(), p.probe(), p.push(), p.webhook(), p.docs(), p.maybe(), p.company(), p.writes(), p.ledger(), p.configuration(),
 		p.healthcheck(), p.version())

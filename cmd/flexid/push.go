@@ -28,6 +28,7 @@ const (
 // pushFlags are the flags of push.
 type pushFlags struct {
 	evidence, format string
+	source           string
 	check, all       bool
 	quiet            bool
 	newLedger, alone bool
@@ -55,6 +56,9 @@ func (p *program) push() *cobra.Command {
 	}
 	f := c.Flags()
 	f.StringVar(&fl.evidence, "evidence", "", "evidence of documents that stand in the files without an event around them")
+	f.StringVar(&fl.source, "source", "", "webhook source whose documents these are: its keys name the same documents here and there")
+	_ = c.RegisterFlagCompletionFunc("evidence", p.completeEvidence)
+	completes(c, "source")
 	f.StringVar(&fl.format, "format", "", "ndjson or json (default: by name and content)")
 	f.BoolVar(&fl.check, "check", false, "check the files and stop")
 	f.BoolVar(&fl.all, "all", false, "list every document in the table, not only those that need somebody")
@@ -68,6 +72,9 @@ func (p *program) push() *cobra.Command {
 func (p *program) pushFiles(ctx context.Context, args []string, fl pushFlags) error {
 	if fl.format != "" && fl.format != read.NDJSON && fl.format != read.JSON {
 		return usagef("--format %s: one of ndjson, json", fl.format)
+	}
+	if fl.source != "" && !batch.IsSource(fl.source) {
+		return usagef("--source %s: a source is written with small letters, digits and -, at most 20 of them", fl.source)
 	}
 	if fl.wait < 0 {
 		return usagef("--wait may not be negative")
@@ -131,7 +138,7 @@ func (p *program) pushCheck(ctx context.Context, files []string, fl pushFlags, c
 	progress := p.startProgress(fl.quiet, checked(spool))
 	faults, err := push.Check(ctx, push.Input{
 		Files: files, Stdin: p.in, Format: fl.format, Evidence: fl.evidence,
-		Decoder: batch.Decoder{Prefix: cfg.NATS.Prefix, System: cfg.Flexi.System, Zone: cfg.Location},
+		Decoder: batch.Decoder{Prefix: cfg.NATS.Prefix, System: cfg.Flexi.System, Zone: cfg.Location, Source: fl.source},
 	}, spool, p.faultPrinter(pr, progress.say))
 	progress.stop()
 	switch {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -565,5 +566,58 @@ func TestPushOutlivesTheDaemon(t *testing.T) {
 		if n := len(erp.Find("faktura-vydana", fmt.Sprintf("code:FV-%d", i))); n != 1 {
 			t.Errorf("FV-%d: %d records", i, n)
 		}
+	}
+}
+
+// TestPushForAWebhookSource: what a webhook brought and what the nightly file of the same source holds is one document; the
+// same key without the source is another one.
+func TestPushForAWebhookSource(t *testing.T) {
+	erp := startERP(t, flexitest.Options{})
+	door := freeAddr(t)
+	secret := "0123456789abcdef01234567"
+	env := erpEnv(erp, filepath.Join(t.TempDir(), "state"), "FLEXID_HTTP_ADDR="+freeAddr(t), "FLEXID_WEBHOOK_ADDR="+door,
+		"FLEXID_WEBHOOK_SOURCES=eshop", "FLEXID_WEBHOOK_ESHOP_KIND=token", "FLEXID_WEBHOOK_ESHOP_SECRET="+secret)
+	serving(t, env)
+	ready(t, env)
+	document := `{"kod":"FV-1","typDokl":"code:FAKTURA","varSym":"1","popis":"a"}`
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+door+"/in/eshop/faktura-vydana?wait=20s", strings.NewReader(document))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+secret)
+	req.Header.Set("Flexid-Key", "order/7")
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode/100 != 2 {
+		text, _ := io.ReadAll(resp.Body)
+		t.Fatalf("%s %s", resp.Status, text)
+	}
+	eventually(t, "confirmed", func() bool {
+		_, out, _ := call(env, "docs", "list", "--source", "eshop", "--state", "confirmed", "-o", "ndjson")
+		return strings.Contains(out, `"key":"order/7"`)
+	})
+	writes := erp.Count("write")
+	line := func(popis string) string {
+		return `{"evidence":"faktura-vydana","key":"order/7","document":` + strings.Replace(document, `"a"`, `"`+popis+`"`, 1) + `}`
+	}
+	in := t.TempDir()
+	if code, rep, talk := pushing(t, t.Context(), env, "--source", "eshop", write(t, in, "a.ndjson", line("a"))); code != 0 || !rep.counted(map[string]int{"repeated": 1}) || erp.Count("write") != writes {
+		t.Fatalf("the same again: exit %d %+v, %d writes\n%s", code, rep, erp.Count("write")-writes, talk)
+	}
+	if code, rep, talk := pushing(t, t.Context(), env, write(t, in, "b.ndjson", strings.Replace(line("b"), `"key"`, `"source":"eshop","key"`, 1))); code != 0 || !rep.counted(map[string]int{"confirmed": 1}) {
+		t.Fatalf("changed, the source in the event: exit %d %+v\n%s", code, rep, talk)
+	}
+	if found := erp.Find("faktura-vydana", "code:FV-1"); len(found) != 1 || fmt.Sprint(found[0].Fields["popis"]) != "b" {
+		t.Errorf("records %+v", found)
+	}
+	if code, rep, talk := pushing(t, t.Context(), env, write(t, in, "c.ndjson", line("c"))); code != exitRejected || !rep.counted(map[string]int{"conflict": 1}) {
+		t.Errorf("without the source it claims another's number: exit %d %+v\n%s", code, rep, talk)
+	}
+	if code, _, talk := call(env, "push", "--source", "E shop", filepath.Join(in, "a.ndjson")); code != 2 || !strings.Contains(talk, "--source") {
+		t.Errorf("exit %d %s", code, talk)
 	}
 }

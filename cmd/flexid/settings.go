@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"io/fs"
 	"strings"
@@ -48,6 +49,11 @@ func (p *program) load() (config.Config, error) {
 	c, warnings, err := config.Load(environ, p.lookup("CREDENTIALS_DIRECTORY"))
 	for _, w := range warnings {
 		p.say("warning: %s", w)
+	}
+	if path := cmp.Or(p.envFile, config.DefaultEnvFile); config.Exposed(path) {
+		if lines, err := config.ReadEnvFile(path); err == nil && config.HoldsSecret(lines) {
+			p.say("warning: %s holds a secret and may be read by every user of this machine: chmod 600 %s", path, path)
+		}
 	}
 	if err != nil {
 		return c, &exitError{exitConfig, err}

@@ -35,8 +35,10 @@ type Report struct {
 	ServerRequests *int `json:"server_requests"` // as the server counted; nil where nobody counts there
 	// Amplification is requests by calls: the larger of the two counts, since a hidden repeat is load all the same.
 	Amplification float64 `json:"amplification"`
-	SpentSeconds  float64 `json:"spent_seconds"` // sum of the attempts, without the waits between them
-	ElapsedMillis int64   `json:"elapsed_ms"`    // from the first call to the last outcome, waits included
+	SpentSeconds  float64 `json:"spent_seconds"` // from the first call to the last outcome: what a caller waited, pauses too
+	// AttemptSeconds is the sum of the attempts, without the waits between them.
+	AttemptSeconds float64 `json:"attempt_seconds"`
+	ElapsedMillis  int64   `json:"elapsed_ms"` // the same as SpentSeconds
 	// Outcome is how the last call ended: ok of a read; accepted of a write; else one of flexi's outcomes.
 	Outcome string `json:"outcome"`
 	// Outcomes counts how all calls ended.
@@ -59,7 +61,7 @@ func (r *Report) measure(t *Tally, elapsed time.Duration) {
 	for _, q := range r.Requests {
 		spent += q.Duration
 	}
-	r.SpentSeconds = spent.Seconds()
+	r.SpentSeconds, r.AttemptSeconds = elapsed.Seconds(), spent.Seconds()
 	r.ElapsedMillis = elapsed.Milliseconds()
 	r.amplify(r.WireRequests)
 }

@@ -110,14 +110,15 @@ func TestTotalOutage(t *testing.T) {
 	}
 }
 
-// TestSpent: a silent server costs what the settings say, and a probe ends. Spent is the attempts, elapsed also the waits.
+// TestSpent: a silent server costs what the settings say, and a probe ends. Spent and elapsed hold the waits, which the caller
+// waited for too; the attempts alone stand beside them.
 func TestSpent(t *testing.T) {
 	cases := []struct {
-		name, script   string
-		write          bool
-		wire           int
-		spent, elapsed time.Duration
-		outcome        string
+		name, script      string
+		write             bool
+		wire              int
+		attempts, elapsed time.Duration
+		outcome           string
 	}{
 		{"silence to a read", "silence*", false, 2, 60 * time.Second, 60 * time.Second, "refused"},
 		{"silence to a write", "silence*", true, 1, 180 * time.Second, 180 * time.Second, "maybe"},
@@ -133,9 +134,10 @@ func TestSpent(t *testing.T) {
 				s := newServer(script(t, tc.script))
 				defer s.Close() //nolint:errcheck // it has no listener
 				r := compared(t, s, "http://flexi.test", Plan{Write: tc.write}, inMemory(s))
+				attempts := time.Duration(r.AttemptSeconds * float64(time.Second)).Round(time.Millisecond)
 				spent := time.Duration(r.SpentSeconds * float64(time.Second)).Round(time.Millisecond)
 				elapsed := time.Duration(r.ElapsedMillis) * time.Millisecond
-				if r.WireRequests != tc.wire || spent != tc.spent || elapsed != tc.elapsed || r.Outcome != tc.outcome {
+				if r.WireRequests != tc.wire || attempts != tc.attempts || spent != tc.elapsed || elapsed != tc.elapsed || r.Outcome != tc.outcome {
 					t.Errorf("%d requests, spent %s, elapsed %s, %s", r.WireRequests, spent, elapsed, r.Outcome)
 				}
 				if r.Mismatch != "" {

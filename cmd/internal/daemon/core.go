@@ -325,7 +325,7 @@ func (c *core) tellReady(ctx context.Context) {
 	c.d.log.Info().Str("company", c.d.cfg.Flexi.Company).Str("ledger", c.ledger.LedgerID()).Msg("ready")
 	c.d.info.Owed = c.owed
 	c.d.readyOnce.Do(func() {
-		c.d.notify.say("READY=1\nSTATUS=running; API at " + c.d.info.HTTP)
+		c.d.notify.say("READY=1\nSTATUS=" + c.d.statusText())
 		if c.d.o.Ready != nil {
 			c.d.o.Ready(c.d.info)
 		}

@@ -130,7 +130,7 @@ func newDaemon(o Options) *daemon {
 		o.Registry = prometheus.NewRegistry()
 	}
 	d.o.Registry = o.Registry
-	d.notify = &notifier{n: o.Notify, log: o.Log, check: d.lookAlive}
+	d.notify = &notifier{n: o.Notify, log: o.Log, check: d.lookAlive, status: d.statusText}
 	d.metrics = api.NewMetrics(o.Registry, o.Build, o.Log)
 	d.standing.started = d.now()
 	d.streams = stream.Options{Prefix: d.cfg.NATS.Prefix, Replicas: d.cfg.NATS.Replicas, Log: d.log}
@@ -224,6 +224,7 @@ func (d *daemon) startHTTP(ctx context.Context) error {
 	d.http = s
 	d.undo.push("HTTP", s.Stop)
 	d.info.HTTP = "http://" + s.Addr()
+	d.standing.setAPI(d.info.HTTP)
 	d.log.Info().Str("address", d.info.HTTP).Msg("API, metrics and health")
 	return nil
 }

@@ -33,9 +33,10 @@ func NotifyFrom(lookup func(name string) string) Notify {
 // notifier writes datagrams to the service manager. What it cannot say is logged and otherwise ignored: the daemon's work
 // does not depend on it.
 type notifier struct {
-	n     Notify
-	log   zerolog.Logger
-	check func(ctx context.Context) error // whether the daemon is alive
+	n      Notify
+	log    zerolog.Logger
+	check  func(ctx context.Context) error // whether the daemon is alive
+	status func() string                   // how it stands, in a line; nil = nothing is told
 
 	stop context.CancelFunc
 	done sync.WaitGroup
@@ -68,6 +69,9 @@ func (n *notifier) write(state string) error {
 func (n *notifier) feed() {
 	ctx, cancel := context.WithCancel(context.Background())
 	n.stop = cancel
+	if n.status != nil {
+		n.follow(ctx, n.status)
+	}
 	if n.n.Socket == "" || n.n.Watchdog <= 0 {
 		return
 	}
@@ -75,6 +79,27 @@ func (n *notifier) feed() {
 		for {
 			n.alive(ctx)
 			if !sleep(ctx, n.n.Watchdog/3) { // two may be lost
+				return
+			}
+		}
+	})
+}
+
+// statusEvery is how often the status for the service manager is looked at.
+const statusEvery = 2 * time.Second
+
+// follow tells the service manager how the daemon stands whenever that changes, from now until close.
+func (n *notifier) follow(ctx context.Context, text func() string) {
+	if n.n.Socket == "" {
+		return
+	}
+	n.done.Go(func() {
+		for said := ""; ; {
+			if now := text(); now != said {
+				said = now
+				n.say("STATUS=" + now)
+			}
+			if !sleep(ctx, statusEvery) {
 				return
 			}
 		}

@@ -1,6 +1,8 @@
 package daemon
 
 import (
+	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -16,6 +18,7 @@ type standing struct {
 
 	mu        sync.Mutex
 	phase     string
+	api       string      // its address
 	address   string      // of NATS
 	connected func() bool // nil before the first connection
 	broken    func() (why, remedy string)
@@ -47,6 +50,7 @@ func (s *standing) setNoLedger(t api.Trouble)   { s.set(func() { s.noLedger = &t
 func (s *standing) setGivenUp(text string)      { s.set(func() { s.givenUp = text }) }
 func (s *standing) setIntake(t *api.Trouble)    { s.set(func() { s.intake = t }) }
 func (s *standing) setRoom(t *api.Trouble)      { s.set(func() { s.room = t }) }
+func (s *standing) setAPI(url string)           { s.set(func() { s.api = url }) }
 func (s *standing) setChecked(c api.Check)      { s.set(func() { s.checked = &c }) }
 func (s *standing) setQuota(q *quota.Quota)     { s.set(func() { s.quota = q }) }
 func (s *standing) setClient(c *flexi.Client)   { s.set(func() { s.client = c }) }
@@ -111,4 +115,35 @@ func (s *standing) troubles() []api.Trouble {
 		all = append(all, *s.intake)
 	}
 	return all
+}
+
+// statusText is how the daemon stands, in a line for the service manager: "running" must not stand there while nothing is
+// sent.
+func (d *daemon) statusText() string {
+	var address, phase string
+	d.standing.set(func() { address, phase = d.standing.api, d.standing.phase })
+	if phase == "stopping" {
+		return phase
+	}
+	text := "running"
+	if t := d.standing.troubles(); len(t) > 0 {
+		text = "not ready: " + t[0].Text
+	} else {
+		st := d.standing.Status()
+		for _, g := range st.Gates {
+			if g.Open {
+				continue
+			}
+			what := "all evidences"
+			if g.Evidence != "" {
+				what = g.Evidence
+			}
+			text = fmt.Sprintf("writes stopped for %s (%s): %s; %d documents wait", what, g.Reason, g.Text, st.Waiting)
+			break
+		}
+	}
+	if address != "" {
+		text += "; API at " + address
+	}
+	return strings.Join(strings.Fields(text), " ") // a line break would begin another message
 }

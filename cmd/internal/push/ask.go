@@ -58,9 +58,9 @@ func (r *runner) ask(ctx context.Context, i int) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	s, ok, err := r.o.Daemon.Story(ctx, verify.Address{Evidence: e.Evidence, Key: e.Key})
+	s, ok, err := r.o.Daemon.Story(ctx, e.address())
 	if err != nil {
-		return fmt.Errorf("asking the daemon about %s/%s: %w", e.Evidence, e.Key, err)
+		return fmt.Errorf("asking the daemon about %s: %w", e.address(), err)
 	}
 	if !ok {
 		return nil // intake has not come to it
@@ -123,9 +123,7 @@ func (r *runner) askMaybes(ctx context.Context) error {
 	}
 	doubtful := map[verify.Address]bool{}
 	err := r.o.Daemon.Maybes(ctx, func(row api.Row) {
-		if row.Source == "" {
-			doubtful[verify.Address{Evidence: row.Evidence, Key: row.Key}] = true
-		}
+		doubtful[verify.Address{Evidence: row.Evidence, Source: row.Source, Key: row.Key}] = true
 	})
 	if err != nil || len(doubtful) == 0 {
 		return err
@@ -142,7 +140,7 @@ func (r *runner) askMaybes(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if doubtful[verify.Address{Evidence: e.Evidence, Key: e.Key}] {
+		if doubtful[e.address()] {
 			if err := r.ask(ctx, i); err != nil {
 				return err
 			}

@@ -174,6 +174,9 @@ func (r *runner) header(i int, e *Entry) map[string][]string {
 	if e.Version != "" {
 		header["Flexid-Version"] = []string{e.Version}
 	}
+	if e.Source != "" {
+		header["Flexid-Source"] = []string{e.Source}
+	}
 	return header
 }
 

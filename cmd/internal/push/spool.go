@@ -18,6 +18,7 @@ type Entry struct {
 	File     string `json:"file"`
 	Line     int    `json:"line"`
 	Evidence string `json:"evidence"`
+	Source   string `json:"source,omitempty"`
 	Key      string `json:"key"`
 	Derived  bool   `json:"derived,omitempty"` // the key was made from the number
 	Op       string `json:"op"`
@@ -32,6 +33,11 @@ func (e *Entry) given() string {
 		return ""
 	}
 	return e.Key
+}
+
+// address is the document that the event is about.
+func (e *Entry) address() verify.Address {
+	return verify.Address{Evidence: e.Evidence, Source: e.Source, Key: e.Key}
 }
 
 // record is the fixed part of an event; it alone is rewritten.
@@ -92,7 +98,7 @@ func (s *Spool) Close() error {
 
 // Add appends an event that can be read.
 func (s *Spool) Add(file string, line int, e *verify.Event) error {
-	head, err := json.Marshal(Entry{File: file, Line: line, Evidence: e.Evidence, Key: e.Key, Derived: e.Derived, Op: string(e.Op), Version: e.Version})
+	head, err := json.Marshal(Entry{File: file, Line: line, Evidence: e.Evidence, Source: e.Source, Key: e.Key, Derived: e.Derived, Op: string(e.Op), Version: e.Version})
 	if err != nil {
 		return fmt.Errorf("spooling an event: %w", err)
 	}

@@ -107,7 +107,7 @@ func TestStressPoisoned(t *testing.T) {
 		b.until(24*time.Hour, "every poisoned one named", func() bool { return b.in(ledger.Parked) == poisoned })
 		for i := range poisoned {
 			r := b.row(fmt.Sprintf("P%05d", i))
-			if r.Reason != ledger.Unknown || r.Work.Story.Problem == nil || r.Work.Opens != 3 {
+			if r.Reason != ledger.Unknown || r.Work.Story.Problem == nil || r.Work.Opens != 8 {
 				t.Fatalf("poisoned %s: %s(%s) after %d sends", r.Key, r.State, r.Reason, r.Work.Opens)
 			}
 		}

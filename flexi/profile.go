@@ -85,7 +85,7 @@ const (
 // Causes are those that flexid tells apart.
 func Causes() []Cause {
 	return []Cause{PeriodLocked, NumberTaken, PartnerMissing, ItemMissing, SumDiffers, VarSymMissing, TypeMissing, Paired, RateMissing,
-		TooLong, RightMissing, OtherCause}
+		TooLong, RightMissing, NotImportable, OtherCause, Gone}
 }
 
 // Hint is one sentence that says what to do next; lang is "cs" or "en".

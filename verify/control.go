@@ -118,7 +118,7 @@ func (l *looker) doubtful(evidence string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	since, bare := l.bare[evidence]
-	return bare && l.now().Sub(since) < 2*l.distrust
+	return bare && l.now().Sub(since) < 12*l.distrust
 }
 
 func (l *looker) forget(evidence string) {

@@ -1,7 +1,6 @@
 package verify
 
 import (
-	"slices"
 	"time"
 
 	"flexid/flexi"
@@ -10,21 +9,19 @@ import (
 
 // opening is when an attempt in doubt was seen to end, on our own monotonic clock.
 type opening struct {
-	event, attempt, opens int
-	at                    time.Time
-	length                time.Duration // of its settle time
+	event, opens, attach int // the last attempt if it attached an id: it opens anew, one that was refused does not
+	at                   time.Time
+	length               time.Duration // of its settle time
 }
 
 func (o opening) of(w *ledger.Work) bool {
-	return o.event == w.N && o.attempt == inDoubt(w) && o.opens == w.Opens
+	return o.event == w.N && o.opens == w.Opens && o.attach == attachedBy(w)
 }
 
-// inDoubt is the last attempt that may have committed. One after it that was refused begins no wait of its own.
-func inDoubt(w *ledger.Work) int {
-	for _, a := range slices.Backward(w.Story.Attempts) {
-		if a.Outcome == flexi.Maybe.String() {
-			return a.N
-		}
+// attachedBy is the last attempt if it attached an external id and may still take effect: it opens the settle time anew.
+func attachedBy(w *ledger.Work) int {
+	if a := lastAttempt(w); a != nil && a.Op == flexi.Attach && a.Outcome == flexi.Maybe.String() {
+		return a.N
 	}
 	return 0
 }
@@ -37,7 +34,7 @@ func (x *index) watchOpening(row *ledger.Row, now time.Time) {
 		return
 	}
 	if o, ok := x.openings[row.ID]; x.witnessed && (!ok || !o.of(w)) {
-		x.openings[row.ID] = opening{w.N, inDoubt(w), w.Opens, now, w.Settle.Sub(w.Ended)}
+		x.openings[row.ID] = opening{w.N, w.Opens, attachedBy(w), now, w.Settle.Sub(w.Ended)}
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 	"flexid/verify/ledger"
 )
 
-// TestLastRecordDeletedWhileInDoubt: an evidence that shows nothing any more is doubted for a while, not for ever: a create in
+// TestLastRecordDeletedWhileInDoubt: an evidence that shows nothing any more is doubted for three hours, not for ever: a create in
 // doubt ends confirmed, once, whether its request took effect, and whether the records are deleted or only hidden.
 func TestLastRecordDeletedWhileInDoubt(t *testing.T) {
 	for _, c := range []struct {
@@ -43,7 +43,7 @@ func TestLastRecordDeletedWhileInDoubt(t *testing.T) {
 					b.pass(25 * time.Minute)
 					c.back(b)
 				}
-				b.becomes("A", 2*time.Hour, c.state, c.why)
+				b.becomes("A", 5*time.Hour, c.state, c.why)
 				b.wantRecords("A", 1)
 			})
 		})

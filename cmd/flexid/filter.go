@@ -2,6 +2,7 @@ package main
 
 import (
 	"net/url"
+	"strings"
 
 	"flexid/cmd/internal/api"
 
@@ -40,7 +41,9 @@ func filterValues(f *pflag.FlagSet) (q url.Values, some bool, err error) {
 		some = true
 		if list, ok := flag.Value.(pflag.SliceValue); ok {
 			for _, v := range list.GetSlice() {
-				q.Add(name, v)
+				for _, word := range strings.Split(v, ",") {
+					q.Add(name, word)
+				}
 			}
 			continue
 		}

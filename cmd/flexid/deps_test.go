@@ -34,7 +34,7 @@ func rules() map[string][]string {
 		"config":                {},
 		"config/statedir":       {},
 		"cmd/internal/quota":    {"flexi"},
-		"cmd/internal/api":      {"flexi", "verify", "verify/ledger", "cmd/internal/quota"},
+		"cmd/internal/api":      {"flexi", "verify", "verify/compare", "verify/ledger", "cmd/internal/quota"},
 		"cmd/internal/page":     {"flexi", "verify", "verify/ledger", "cmd/internal/api"},
 		"cmd/internal/mcp":      {"flexi", "verify", "verify/ledger", "cmd/internal/api"},
 		"cmd/internal/push":     {"flexi", "verify", "verify/ledger", "batch", "batch/read", "batch/stream", "cmd/internal/api"},

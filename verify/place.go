@@ -89,9 +89,9 @@ func (g *gate) turn(x *entry, clean bool) (p *pass, at time.Time, freed <-chan s
 	return nil, time.Time{}, g.freed
 }
 
-// first is whose turn it is: the oldest whose evidence does not wait for a look. One that tries a closed door does not wait for older events: what stands behind the door may
-// be older still, and would wait until all that was let go is written. Its answer hangs on the doors, so whatever moves one
-// has to wake the line.
+// first is whose turn it is: the oldest whose evidence does not wait for a look. One that tries a closed door does not wait for
+// older events: what stands behind the door may be older still, and would wait until all that was let go is written. Who is
+// first depends on the doors, so whatever moves one has to wake the line.
 func (g *gate) first() *entry {
 	for _, x := range g.line {
 		if d := g.triedBy(x); d != nil && !d.canary {
@@ -147,12 +147,13 @@ func (g *gate) standInLine(x *entry) {
 	}
 }
 
-// leaveLine lets the next one look whether its turn has come.
+// leaveLine lets the next one look whether its turn has come. Whoever is first now may be one that tries a closed door, for
+// which there is room where there is none for others.
 func (g *gate) leaveLine(x *entry) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.line = slices.DeleteFunc(g.line, func(y *entry) bool { return y == x })
-	if len(g.line) > 0 && g.room(nil) {
+	if len(g.line) > 0 && g.room(g.shut(g.first().write.Evidence)) {
 		g.wake()
 	}
 }

@@ -254,7 +254,7 @@ func unknownsOfTheServer() []Unknown {
 			[]string{"remedyRights"}, []string{"too-many-users"}},
 		{4, "words of a stale role", "a 400 with a bare message may be one: the user's context is ended once, then it is asked again",
 			"a 403 closes the evidence's gate; an error of a record parks it as rejected, with the ERP's words",
-			[]string{"messageRefusals", "RefreshUser"}, []string{"stale-role", "stale-is-error", "stale-is-403", "evidence-hidden-from-stale"}},
+			[]string{"messageRefusals", "RefreshUser"}, []string{"stale-role", "stale-is-error", "stale-is-403", "stale-no-import", "evidence-hidden-from-stale"}},
 		{8, "status of an answer to an update", "any 2xx; the envelope decides",
 			"nothing differs", []string{"successStatus", "counters"}, []string{"update-is-200"}},
 		{9, "redirect to the numeric address", "no record is read by its code, and no redirect is followed",

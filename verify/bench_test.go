@@ -21,7 +21,7 @@ import (
 	"flexid/batch/stream/embedded"
 	"flexid/flexi"
 	"flexid/flexi/flexitest"
-	"flexid/internal/testenv"
+	"flexid/testdata/testenv"
 	"flexid/verify"
 	"flexid/verify/ledger"
 )

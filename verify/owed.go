@@ -106,9 +106,10 @@ func (e *Engine) check(ctx context.Context, row *ledger.Row, late bool) (turn, e
 }
 
 // soonAfter is until when an empty read-back says nothing: the first one comes at once where the fence is not known, and an
-// ERP whose reads lag does not show yet what it has just accepted. A person would be told of a loss that is none.
+// ERP whose reads lag does not show yet what it has just accepted. A person would be told of a loss that is none. Where a person
+// accepted the books since, no lag explains the gap.
 func (e *Engine) soonAfter(row *ledger.Row) time.Time {
-	if row.Last == nil {
+	if row.Last == nil || row.Last.At.Before(e.marks.accepted()) {
 		return time.Time{}
 	}
 	return row.Last.At.Add(e.o.Settings.ReadBack)

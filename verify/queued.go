@@ -53,6 +53,11 @@ func (e *Engine) dated(ctx context.Context, t *task) (err error) {
 	return nil
 }
 
+// AsSent is an event's document as Flexi got it, for people to see.
+func AsSent(body json.RawMessage, s *ledger.Story) json.RawMessage {
+	return compare.WithDays(body, s.Days)
+}
+
 // mostDays bounds how many turned times a row remembers; a document with more shows the rest as they came.
 const mostDays = 40
 

@@ -22,7 +22,7 @@ import (
 	"flexid/batch"
 	"flexid/batch/stream"
 	"flexid/batch/stream/embedded"
-	"flexid/internal/testenv"
+	"flexid/testdata/testenv"
 )
 
 func TestMain(m *testing.M) {

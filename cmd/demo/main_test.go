@@ -12,7 +12,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"flexid/internal/testenv"
+	"flexid/testdata/testenv"
 )
 
 func TestMain(m *testing.M) {

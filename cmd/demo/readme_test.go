@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"flexid/internal/testenv"
+	"flexid/testdata/testenv"
 )
 
 var (

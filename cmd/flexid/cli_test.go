@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"flexid/cmd/internal/api"
-	"flexid/internal/testenv"
+	"flexid/testdata/testenv"
 
 	"go.uber.org/goleak"
 )

@@ -30,11 +30,10 @@ func rules() map[string][]string {
 		"batch/stream/embedded": {},
 		"webhook":               {"flexi"},
 		"webhook/changes":       {"flexi"},
-		"internal/testenv":      {}, // tests only
 		"config":                {},
 		"config/statedir":       {},
 		"cmd/internal/quota":    {"flexi"},
-		"cmd/internal/api":      {"flexi", "verify", "verify/compare", "verify/ledger", "cmd/internal/quota"},
+		"cmd/internal/api":      {"flexi", "verify", "verify/ledger", "cmd/internal/quota"},
 		"cmd/internal/page":     {"flexi", "verify", "verify/ledger", "cmd/internal/api"},
 		"cmd/internal/mcp":      {"flexi", "verify", "verify/ledger", "cmd/internal/api"},
 		"cmd/internal/push":     {"flexi", "verify", "verify/ledger", "batch", "batch/read", "batch/stream", "cmd/internal/api"},
@@ -93,7 +92,7 @@ func TestProductionBinaryHoldsNoTestCode(t *testing.T) {
 		t.Fatal("go list does not see the binary")
 	}
 	for _, d := range deps {
-		for _, banned := range []string{"flexid/flexi/flexitest", "flexid/internal/testenv", "testing", "net/http/httptest", "testing/iotest", "testing/synctest",
+		for _, banned := range []string{"flexid/flexi/flexitest", "flexid/testdata/testenv", "testing", "net/http/httptest", "testing/iotest", "testing/synctest",
 			"go.uber.org/goleak", "github.com/stretchr/testify"} {
 			if d == banned || strings.HasPrefix(d, banned+"/") {
 				t.Errorf("the production binary holds %s", d)

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"flexid/internal/testenv"
+	"flexid/testdata/testenv"
 )
 
 // run skips the test where the machine cannot do what the proof needs.

@@ -16,7 +16,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"flexid/internal/testenv"
+	"flexid/testdata/testenv"
 )
 
 // The test binary is also the server process that tests kill: it serves the directory in this variable until its

@@ -19,7 +19,7 @@ import (
 	"go.uber.org/goleak"
 
 	"flexid/batch/stream/embedded"
-	"flexid/internal/testenv"
+	"flexid/testdata/testenv"
 )
 
 func TestMain(m *testing.M) {

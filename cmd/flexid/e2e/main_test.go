@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"flexid/internal/testenv"
+	"flexid/testdata/testenv"
 )
 
 // programs are the binaries under test. They are built once, before the first test.

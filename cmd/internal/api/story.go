@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"flexid/flexi"
-	"flexid/verify/compare"
+	"flexid/verify"
 	"flexid/verify/ledger"
 )
 
@@ -139,7 +139,7 @@ func (s *Story) add(row *ledger.Row, ev ledger.Event) {
 	if ev.N == row.Shown() {
 		s.Problem, s.Sent = out.Problem, ev.Body
 		if story != nil {
-			s.Sent = compare.WithDays(ev.Body, story.Days)
+			s.Sent = verify.AsSent(ev.Body, story)
 		}
 	}
 	s.Events = append(s.Events, out)

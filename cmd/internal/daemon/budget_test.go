@@ -59,7 +59,7 @@ func TestDailyBudget(t *testing.T) {
 	}
 
 	// Another day: all go through.
-	cfg := settings(t, erp, dir, "FLEXID_FLEXI_DAILY_REQUESTS=100000")
+	cfg := settings(t, erp, dir, "FLEXID_FLEXI_DAILY_REQUESTS=100000", "FLEXID_TZ=UTC")
 	r = begin(t, cfg)
 	eventually(t, "all are confirmed", func() bool { return r.status().Engine.Documents["confirmed"] == documents })
 	if n := len(erp.Records("faktura-vydana")); n != documents {

@@ -16,7 +16,7 @@ import (
 	"flexid/cmd/internal/api"
 	"flexid/config"
 	"flexid/flexi/flexitest"
-	"flexid/internal/testenv"
+	"flexid/testdata/testenv"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"

@@ -16,7 +16,7 @@ import (
 	"flexid/batch/stream/embedded"
 	"flexid/cmd/internal/api"
 	"flexid/cmd/internal/push"
-	"flexid/internal/testenv"
+	"flexid/testdata/testenv"
 	"flexid/verify"
 	"flexid/verify/ledger"
 

@@ -96,3 +96,20 @@ func TestUsesNumber(t *testing.T) {
 }
 
 func lateAt() []time.Time { return []time.Time{time.Unix(1, 0)} }
+
+// TestOneName: who meets a number of another source is told how both come to name one document.
+func TestOneName(t *testing.T) {
+	for name, c := range map[string]struct{ source, holder, want string }{
+		"same source":                 {"", "", "send both under one key"},
+		"a file after a webhook":      {"", "eshop", "send both under one key and source: `flexid push --source eshop`, over NATS the header Flexid-Source: eshop"},
+		"a webhook after a file":      {"eshop", "", "send both under one key and source: `flexid push --source eshop`, over NATS the header Flexid-Source: eshop"},
+		"two webhooks, one key each":  {"eshop", "eshop", "send both under one key"},
+		"two webhooks of two sources": {"eshop", "sklad", "let one source send it"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := oneName(&ledger.Row{Source: c.source}, &ledger.Row{Source: c.holder}); got != c.want {
+				t.Errorf("%q, want %q", got, c.want)
+			}
+		})
+	}
+}

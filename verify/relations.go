@@ -49,8 +49,22 @@ func (e *Engine) ownNumber(ctx context.Context, t *task, name string) (tn turn, 
 		return again(), false, e.save(ctx, row)
 	}
 	e.park(row, ledger.Duplicate, ledger.Problem{Link: other, Text: fmt.Sprintf(
-		"number %s belongs to document %s: two documents must not carry it; correct one of them, or send both under one key", ev.Number, other)})
+		"number %s belongs to document %s: two documents must not carry it; correct one of them, or %s", ev.Number, other, oneName(row, holder))})
 	return again(), false, e.save(ctx, row)
+}
+
+// oneName says how two senders come to name one document. Keys of different sources are different documents, which a webhook
+// and a nightly file that know each other's keys only find out here.
+func oneName(row, holder *ledger.Row) string {
+	switch {
+	case row.Source == holder.Source:
+		return "send both under one key"
+	case row.Source == "":
+		return fmt.Sprintf("send both under one key and source: `flexid push --source %s`, over NATS the header Flexid-Source: %s", holder.Source, holder.Source)
+	case holder.Source == "":
+		return fmt.Sprintf("send both under one key and source: `flexid push --source %s`, over NATS the header Flexid-Source: %s", row.Source, row.Source)
+	}
+	return "let one source send it"
 }
 
 // errNotStored: a number was taken at intake for a row that is not there. Either it is about to come, or the intake died

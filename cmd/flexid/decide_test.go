@@ -154,13 +154,13 @@ func TestDecisionsOfSeveralKeys(t *testing.T) {
 func TestStatusCommand(t *testing.T) {
 	st := api.Status{Info: api.Info{Company: "firma", Phase: "running", Version: "1.2.3", Started: at}, Ready: true, WritesStopped: true,
 		Parts: []api.Part{{Name: "erp", State: "down", Text: "login: refused", Remedy: "set the password"}, {Name: "nats", State: "ok"}},
-		Waits: []api.Wait{{State: "parked", Reason: "rejected", Cause: "period_locked", Documents: 7, Who: "operator", Text: "Unlock the period", Do: "`flexid maybe list`"}},
+		Waits: []api.Wait{{State: "parked", Reason: "rejected", Cause: "period_locked", Documents: 7, Who: "operator", Text: "Unlock the period.", Do: "`flexid maybe list`"}},
 		Engine: &verify.Status{Gates: []verify.GateStatus{{Reason: "login", Text: "Flexi refuses", Remedy: "set the password", Since: at, NextTry: at}},
 			Documents: map[string]int{"parked": 7}, Oldest: at}}
 	f := newFakeDaemon(t, map[string]string{"GET /api/v1/status": encode(t, st)})
 	code, out, _ := call(f.env(), "status")
 	for _, want := range []string{"erp     down; login: refused; set the password", "nats    ok", "writes stopped: all evidences (login): Flexi refuses",
-		"since 2026-03-01T12:00:00Z", "parked     7", "operator      7 parked (rejected, period_locked): Unlock the period", "is of 2026-03-01T12:00:00Z"} {
+		"since 2026-03-01T12:00:00Z", "parked     7", "operator      7 parked (rejected, period_locked): Unlock the period; `flexid maybe list`", "is of 2026-03-01T12:00:00Z"} {
 		if code != exitTryAgain || !strings.Contains(out, want) {
 			t.Errorf("exit %d, %q is missing in\n%s", code, want, out)
 		}

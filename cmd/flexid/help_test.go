@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -25,6 +26,11 @@ func TestHelpTopics(t *testing.T) {
 			if len([]rune(line)) > 140 && !strings.HasPrefix(line, "|") && !strings.HasPrefix(line, "./") {
 				t.Errorf("%s:%d is too long for a terminal", name, i+1)
 			}
+		}
+	}
+	for _, code := range []int{exitOK, exitFailed, exitUsage, exitNothing, exitTryAgain, exitConfig} {
+		if !strings.Contains(root, fmt.Sprintf(" %d ", code)) {
+			t.Errorf("help does not say what exit %d means:\n%s", code, root)
 		}
 	}
 	if code, out, _ := call(nil, "help", "docs", "show"); code != exitOK || !strings.Contains(out, "docs show EVIDENCE") {

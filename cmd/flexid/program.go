@@ -112,7 +112,9 @@ func (p *program) root() *cobra.Command {
 	})
 	root.SetHelpCommand(p.help())
 	root.Long = "flexid puts document events from NATS JetStream into ABRA Flexi, each exactly once in effect.\n\n" +
-		"Pages, by `flexid help TOPIC`:\n\n" + strings.TrimRight(topicList(), "\n")
+		"Pages, by `flexid help TOPIC`:\n\n" + topicList() +
+		"\nExit: 0 ok, 1 error, 2 wrong usage, 3 nothing matches, 4 some documents were rejected, 5 of some it is not known (4 and 5\n" +
+		"of push), 75 try again later: some still wait, or writes are stopped, 78 bad settings."
 	b := build()
 	root.Version = joinedBy(" ", b.Version, b.Revision, b.Go)
 	root.SetVersionTemplate("flexid {{.Version}}\n")

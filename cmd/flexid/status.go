@@ -128,7 +128,7 @@ func printWaits(w io.Writer, st *api.Status, now time.Time) {
 		if more := joined(x.Reason, x.Cause); more != "" {
 			what += " (" + more + ")"
 		}
-		fmt.Fprintf(w, "  %-8s %6d %s\n", clean(x.Who), x.Documents, joinedBy("; ", clean(what)+": "+clean(x.Text), clean(x.Do)))
+		fmt.Fprintf(w, "  %-8s %6d %s\n", clean(x.Who), x.Documents, joinedBy("; ", clean(what)+": "+strings.TrimSuffix(clean(x.Text), "."), clean(x.Do)))
 	}
 	if oldest := st.Engine.Oldest; !oldest.IsZero() {
 		fmt.Fprintf(w, "  the oldest one whose outcome is not known is of %s, %s ago\n", stamp(oldest), now.Sub(oldest).Round(time.Second))

@@ -194,6 +194,10 @@ func TestStatusSaysWhatIsDownAndWhatWaits(t *testing.T) {
 		if w.Who == OwnerOperator != (w.State == "parked") || w.Text == "" {
 			t.Errorf("%+v", w)
 		}
+		if w.State == "parked" && (!strings.Contains(w.Do, "maybe list --reason rejected --cause period_locked") ||
+			!strings.Contains(w.Do, "maybe resend --reason rejected --cause period_locked")) {
+			t.Errorf("a person is told to %s", w.Do)
+		}
 	}
 	r.engine.status.Gates = []verify.GateStatus{{Reason: "login", Text: "Flexi refuses the login", Remedy: "set the password", NeedsYou: true}}
 	st, parts = state()

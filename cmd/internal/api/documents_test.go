@@ -7,11 +7,13 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"flexid/flexi"
 	"flexid/verify/ledger"
 )
 
@@ -89,6 +91,7 @@ func TestListRefusesWhatItDoesNotKnow(t *testing.T) {
 	r := listRig(t)
 	for name, query := range map[string]string{
 		"parameter": "stat=open", "state": "state=done", "date": "from=1.2.2026", "limit": "limit=-1", "limit text": "limit=many",
+		"cause": "cause=type_mising",
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := r.do("GET", "/api/v1/documents?"+query, "")
@@ -96,6 +99,11 @@ func TestListRefusesWhatItDoesNotKnow(t *testing.T) {
 				t.Errorf("status %d: %s", p.Status, p.Detail)
 			}
 		})
+	}
+	for _, cause := range flexi.Causes() {
+		if _, err := ParseFilter(url.Values{"cause": {string(cause)}}); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

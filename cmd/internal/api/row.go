@@ -102,6 +102,9 @@ func ParseFilter(q url.Values) (Filter, error) {
 			f.Reasons = append(f.Reasons, reason)
 		}
 	}
+	if !slices.Contains(flexi.Causes(), flexi.Cause(f.Cause)) && f.Cause != "" {
+		return f, fmt.Errorf("cause %q is not one of %s", f.Cause, strings.Join(causes(), ", "))
+	}
 	for name, v := range map[string]string{"from": f.From, "to": f.To} {
 		if _, err := time.Parse(time.DateOnly, v); v != "" && err != nil {
 			return f, fmt.Errorf("%s is a document date such as 2026-01-31, not %q", name, v)
@@ -128,6 +131,14 @@ func Reasons() []string {
 	return []string{string(ledger.Waiting), string(ledger.Behind), string(ledger.Blocked), string(ledger.WaitsFor), string(ledger.Adopted),
 		string(ledger.Repeated), string(ledger.Superseded), string(ledger.Rejected), string(ledger.Conflict), string(ledger.Duplicate),
 		string(ledger.Unknown), string(ledger.Unreadable), string(ledger.IDReused)}
+}
+
+func causes() []string {
+	var all []string
+	for _, c := range flexi.Causes() {
+		all = append(all, string(c))
+	}
+	return all
 }
 
 func checkState(s string) error {

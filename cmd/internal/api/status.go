@@ -120,9 +120,14 @@ func waits(e *verify.Status) []Wait {
 		}
 		switch {
 		case s.State == ledger.Parked:
-			w.Who, w.Do = OwnerOperator, "`flexid maybe list --reason "+w.Reason+"`"
+			chosen := "--reason " + w.Reason
 			if s.Cause != "" {
 				w.Text = flexi.Cause(s.Cause).Hint("en")
+				chosen += " --cause " + s.Cause
+			}
+			w.Who, w.Do = OwnerOperator, "`flexid maybe list "+chosen+"` shows them"
+			if s.Reason == ledger.Rejected {
+				w.Do += "; once it is put right in Flexi: `flexid maybe resend " + chosen + "`"
 			}
 		case s.State == ledger.Queued && s.Reason == ledger.Blocked && needsYou(e.Gates):
 			w.Who, w.Do = OwnerOperator, "see the stops"

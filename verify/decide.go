@@ -265,10 +265,12 @@ func (e *Engine) decideResend(ctx context.Context, row *ledger.Row) (string, err
 	return "it is sent again after three looks that show that it is not done", nil
 }
 
-// forgetGone makes a key unknown again whose record is gone: what comes next would build on nothing.
+// forgetGone makes a key unknown again whose record is gone: what comes next would build on nothing, and a sender who begins
+// anew must not be told that all of it is outdated.
 func forgetGone(row *ledger.Row, ans answer) {
 	if row.Last != nil && len(ans.seen.all()) == 0 {
 		forgetRecord(row)
+		row.Known = nil
 	}
 }
 

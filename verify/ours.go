@@ -165,7 +165,7 @@ func (e *Engine) proves(ctx context.Context, t *task, k *knowledge, r flexi.Reco
 		return e.picture(t, k.fields, r) == k.picture, nil
 	}
 	for _, body := range k.contents {
-		res, err := compare.Comparer{Props: t.props, Resolve: e.books, Items: e.items(ctx, t.row, body)}.Compare(ctx, body, r)
+		res, err := e.comparerOf(ctx, t, body).Compare(ctx, body, r)
 		if err != nil {
 			return false, fmt.Errorf("comparing record %s with what we know of it: %w", r.ID(), err)
 		}

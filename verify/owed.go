@@ -107,12 +107,17 @@ func (e *Engine) check(ctx context.Context, row *ledger.Row, late bool) (turn, e
 
 // soonAfter is until when an empty read-back says nothing: the first one comes at once where the fence is not known, and an
 // ERP whose reads lag does not show yet what it has just accepted. A person would be told of a loss that is none. Where a person
-// accepted the books since, no lag explains the gap.
+// accepted the books since, no lag explains the gap. It counts from when the read-back was due, if that is earlier: the event may
+// have taken effect while the clock was ahead.
 func (e *Engine) soonAfter(row *ledger.Row) time.Time {
 	if row.Last == nil || row.Last.At.Before(e.marks.accepted()) {
 		return time.Time{}
 	}
-	return row.Last.At.Add(e.o.Settings.ReadBack)
+	soon := row.Last.At.Add(e.o.Settings.ReadBack)
+	if due := row.ReadBack.Add(e.o.Settings.ReadBack); due.Before(soon) {
+		return due
+	}
+	return soon
 }
 
 // owedPause is how long a look that is owed waits after one that was no look: the longer the ERP cannot be read, the longer.

@@ -73,6 +73,9 @@ func (e *Engine) queued(ctx, work context.Context, row *ledger.Row, trial bool) 
 	if e.owesLookFirst(row) {
 		return e.check(ctx, row, false)
 	}
+	if knows(row) && e.gate.otherBooks() {
+		return e.blocked(ctx, row)
+	}
 	if done := e.endedAtOnce(t); done {
 		return again(), e.save(ctx, row)
 	}
@@ -115,6 +118,9 @@ func (e *Engine) queued(ctx, work context.Context, row *ledger.Row, trial bool) 
 	}
 	return e.send(ctx, work, t)
 }
+
+// knows: the ledger says something about the document in Flexi by which an event could be over without a look.
+func knows(row *ledger.Row) bool { return row.Last != nil || row.Known != nil || row.Dropped != nil }
 
 // seenJustNow: a look not long ago permitted a request that was taken back whole. The next one may build on it.
 func (e *Engine) seenJustNow(row *ledger.Row) bool {

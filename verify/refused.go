@@ -149,7 +149,7 @@ func learnVersion(row *ledger.Row, v *ledger.Version) {
 }
 
 // drop remembers what a person gives up, so that it stays given up when the sender repeats it, and closes what the row showed
-// as missing.
+// as missing. What only came too early, by the sender's versions, stays: nobody was asked about that.
 func drop(row *ledger.Row) {
 	w := row.Work
 	row.Dropped = &ledger.Discard{N: w.N, Op: w.Op, Version: w.Version, Digest: w.Digest}
@@ -157,7 +157,10 @@ func drop(row *ledger.Row) {
 		last := row.Refused[len(row.Refused)-1]
 		row.Dropped = &ledger.Discard{N: w.N, Op: last.Op, Version: last.Version, Digest: last.Digest}
 	}
-	row.Refused = nil
+	missing := row.Missing() != nil
+	row.Refused = slices.DeleteFunc(slices.Clone(row.Refused), func(r ledger.Refused) bool {
+		return missing || !r.Unknown || !older(w.Version, r.Version)
+	})
 	if row.Last != nil && row.Last.N == w.N {
 		row.Last.Digest = "" // it took effect once, and is not what is there now
 	}

@@ -164,13 +164,16 @@ func (e *Engine) syncMarks(ctx context.Context) error {
 		return nil
 	}
 	e.marks.stored()
-	var conflict *ledger.ConflictError
-	if err := e.o.Ledger.SetMarks(ctx, all, rev); err != nil && !errors.As(err, &conflict) {
-		return fmt.Errorf("storing how far the books were seen: %w", e.storeError(err))
-	} else if err != nil {
-		e.marks.again()
+	err = e.o.Ledger.SetMarks(ctx, all, rev)
+	if err == nil {
+		return nil
 	}
-	return nil
+	e.marks.again() // in a quiet time nothing else would have them stored
+	var conflict *ledger.ConflictError
+	if errors.As(err, &conflict) {
+		return nil
+	}
+	return fmt.Errorf("storing how far the books were seen: %w", e.storeError(err))
 }
 
 // again: what was to be stored was not.

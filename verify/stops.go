@@ -92,6 +92,9 @@ func (e *Engine) ResumeWrites(ctx context.Context, evidence, by, why string) err
 	return nil
 }
 
+// acceptWaits is how long an acceptance waits for the ledger to be read.
+const acceptWaits = 20 * time.Second
+
 // AcceptCompany lets writes go on after the company behind the address changed. restored: every document that is over owes a
 // look before its next event, because the books may lack it, or have again what was deleted. new: nothing that the ledger
 // says about Flexi counts any more; rows are not touched until their next event, and stay readable.
@@ -102,6 +105,13 @@ func (e *Engine) AcceptCompany(ctx context.Context, how, by, why string) error {
 	switch how {
 	case "new":
 	case "restored":
+		select {
+		case <-e.ready: // before that nobody knows which documents there are
+		case <-time.After(acceptWaits):
+			return &DecisionError{Retry: true, Text: "the ledger is still being read: accept the company in a moment"}
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 		if err := e.owEverything(ctx); err != nil {
 			return err
 		}
@@ -117,7 +127,7 @@ func (e *Engine) AcceptCompany(ctx context.Context, how, by, why string) error {
 		}
 	}
 	err := e.changeStops(ctx, nil, func(st GateStatus) bool {
-		return st.Evidence == "" && (st.Reason == "restored" || st.Reason == "company")
+		return st.Evidence == "" && otherBooks(st.Reason)
 	})
 	if err != nil {
 		return err
@@ -165,7 +175,12 @@ func acceptedAt(now time.Time, before ...time.Time) time.Time {
 // owEverything makes every document owe a look, whatever became of its last event.
 func (e *Engine) owEverything(ctx context.Context) error {
 	for _, id := range e.index.all() {
-		if err := e.oweLook(ctx, id); err != nil {
+		err := e.oweLook(ctx, id)
+		if ledger.Never(err) { // it would fail each time, and nobody could ever accept
+			e.o.Log.Error().Err(err).Str("row", string(id)).Msg("this document cannot be made to owe a look: see in Flexi that it is there")
+			continue
+		}
+		if err != nil {
 			return fmt.Errorf("making every document owe a look: %w", err)
 		}
 	}
@@ -325,11 +340,12 @@ func (e *Engine) followStops(ctx context.Context) {
 	for {
 		select {
 		case <-tick.C:
-			if err := e.loadStops(ctx); err != nil && ctx.Err() == nil {
-				e.o.Log.Warn().Err(err).Msg("reading the stops of writes")
-			}
+			// What an acceptance changed is known before the stop that it ended lets anything go.
 			if err := e.syncMarks(ctx); err != nil && ctx.Err() == nil {
 				e.o.Log.Warn().Err(err).Msg("following how far the books were seen")
+			}
+			if err := e.loadStops(ctx); err != nil && ctx.Err() == nil {
+				e.o.Log.Warn().Err(err).Msg("reading the stops of writes")
 			}
 		case <-ctx.Done():
 			return

@@ -15,6 +15,20 @@ func (g *gate) held(evidence string) bool {
 	return false
 }
 
+// otherBooks: writes stand still because the books behind the address may not be those that the ledger knows.
+func (g *gate) otherBooks() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for h := range g.holds {
+		if h.evidence == "" && otherBooks(h.reason) {
+			return true
+		}
+	}
+	return false
+}
+
+func otherBooks(reason string) bool { return reason == "restored" || reason == "company" }
+
 // isShut says whether an evidence waits behind a closed door.
 func (g *gate) isShut(evidence string) bool {
 	g.mu.Lock()

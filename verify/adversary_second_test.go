@@ -1,0 +1,205 @@
+package verify_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"flexid/flexi"
+	"flexid/verify"
+	"flexid/verify/ledger"
+)
+
+// deafMarks is a ledger that does not store marks for a while.
+type deafMarks struct {
+	verify.Ledger
+	fail bool
+}
+
+func (d *deafMarks) SetMarks(ctx context.Context, m ledger.Marks, revision uint64) error {
+	if d.fail {
+		return errors.New("no answer")
+	}
+	return d.Ledger.SetMarks(ctx, m, revision)
+}
+
+// TestMarksAreStoredLater: how far the books were seen is stored once the ledger takes it again, though nothing new was seen.
+func TestMarksAreStoredLater(t *testing.T) {
+	virtual(t, func(b *bench) {
+		d := &deafMarks{}
+		b.wrap = func(l verify.Ledger) verify.Ledger { d.Ledger = l; return d }
+		b.start()
+		r := b.created("A", invoice("A"))
+		b.pass(10 * time.Minute)
+		d.fail = true
+		r = b.created("B", invoice("B"))
+		b.pass(10 * time.Minute)
+		d.fail = false
+		b.pass(time.Minute)
+		m, _, err := b.ledger.Marks(b.t.Context())
+		must(b.t, err)
+		if top := m.Tops["faktura-vydana"]; top != r.FlexiID {
+			b.t.Errorf("the highest id stored is %q, not %s", top, r.FlexiID)
+		}
+	})
+}
+
+// TestRepeatedInAnotherCompany: while writes stand still because the company behind the address is another one, nobody is told
+// that a document is there. After the acceptance it is made.
+func TestRepeatedInAnotherCompany(t *testing.T) {
+	virtual(t, func(b *bench) {
+		b.start()
+		empty := b.fake.Snapshot()
+		b.created("A", invoice("A"))
+		b.pass(10 * time.Minute)
+		b.fake.Restore(empty)
+		b.eng.Hold("company", "another company", "accept it")
+		b.push(flexi.Upsert, "A", invoice("A"))
+		b.pass(time.Minute)
+		if r := b.row("A"); r.State != ledger.Queued || r.Reason != ledger.Blocked {
+			b.t.Errorf("before the acceptance it is %s(%s)", r.State, r.Reason)
+		}
+		b.acceptCompany("new")
+		b.becomes("A", 10*time.Minute, ledger.Confirmed, "")
+		b.wantRecords("A", 1)
+	})
+}
+
+// TestGoneAfterClockSetBack: the clock was wrong when a document was confirmed, and its record is gone. That is said, and the
+// next event does not wait for the wrong time.
+func TestGoneAfterClockSetBack(t *testing.T) {
+	virtual(t, func(b *bench) {
+		b.start()
+		b.created("X", invoice("X"))
+		b.setClock(48 * time.Hour)
+		r := b.created("A", invoice("A"))
+		b.setClock(0)
+		b.fake.Remove("faktura-vydana", atoi(r.FlexiID))
+		b.pass(30 * time.Minute)
+		if r := b.row("A"); r.State != ledger.Parked || r.Cause != string(flexi.Gone) {
+			b.t.Errorf("it is %s(%s)", r.State, r.Reason)
+		}
+	})
+}
+
+// TestMomentOfAnUnmarkedRecord: a moment in a date field is compared as a day also where the content alone says whose a
+// record is.
+func TestMomentOfAnUnmarkedRecord(t *testing.T) {
+	virtual(t, func(b *bench) {
+		zone, err := time.LoadLocation("Europe/Prague")
+		must(b.t, err)
+		b.set.Zone = zone
+		b.start()
+		b.created("X", invoice("X"))
+		b.typed(invoice("A", "datVyst", "2026-03-01"))
+		b.push(flexi.Create, "A", invoice("A", "datVyst", "2026-02-28T23:30:00Z"))
+		b.becomes("A", time.Minute, ledger.Confirmed, ledger.Adopted)
+		b.push(flexi.Update, "A", doc{"varSym": "5"})
+		b.becomes("A", time.Minute, ledger.Confirmed, "")
+	})
+}
+
+// TestVersionsOfWhatIsGone: a person knows that a record is gone. What the sender sends again from the beginning is made, and
+// not outdated by what is not there any more.
+func TestVersionsOfWhatIsGone(t *testing.T) {
+	for _, what := range []verify.What{verify.DecideDrop, verify.DecideResend} {
+		t.Run(string(what), func(t *testing.T) {
+			virtual(t, func(b *bench) {
+				b.start()
+				b.created("X", invoice("X"))
+				b.accept(b.versioned(flexi.Create, "1", invoice("A")))
+				b.becomes("A", time.Minute, ledger.Confirmed, "")
+				b.accept(b.versioned(flexi.Update, "5", doc{"varSym": "5"}))
+				b.until(time.Minute, "changed", func() bool { r := b.row("A"); return r.Head == 2 && r.State == ledger.Confirmed })
+				b.pass(10 * time.Minute)
+				b.fake.Remove("faktura-vydana", b.records("A")[0].ID)
+				b.accept(b.versioned(flexi.Update, "6", doc{"varSym": "6"}))
+				b.becomes("A", time.Minute, ledger.Parked, ledger.Conflict)
+				must(b.t, b.decide("A", what))
+				b.pass(time.Minute)
+				b.accept(b.versioned(flexi.Create, "1", invoice("A")))
+				b.pass(time.Minute)
+				b.accept(b.versioned(flexi.Update, "5", doc{"varSym": "5"}))
+				b.pass(time.Minute)
+				b.accept(b.versioned(flexi.Update, "6", doc{"varSym": "6"}))
+				b.pass(10 * time.Minute)
+				b.wantRecords("A", 1)
+				if got := b.field("A", "varSym"); got != "6" {
+					b.t.Errorf("varSym %s: %s", got, pretty(b.row("A")))
+				}
+			})
+		})
+	}
+}
+
+// TestDropLeavesWhatCameTooEarly: a person gives up the event that a row shows. Another refused one that only came too early,
+// by the sender's versions, is still carried out once the document is made.
+func TestDropLeavesWhatCameTooEarly(t *testing.T) {
+	virtual(t, func(b *bench) {
+		b.start()
+		b.created("X", invoice("X"))
+		b.accept(b.versioned(flexi.Update, "3", doc{"varSym": "33"}))
+		b.becomes("A", time.Minute, ledger.Parked, ledger.Rejected)
+		b.accept(b.versioned(flexi.Create, "1", invoice("A", "typDokl", "code:NENI")))
+		b.until(time.Minute, "refused", func() bool { r := b.row("A"); return r.Head == 2 && r.State == ledger.Parked })
+		must(b.t, b.decide("A", verify.DecideDrop))
+		b.pass(time.Second)
+		if r := b.row("A"); r.State != ledger.Parked {
+			b.t.Errorf("the update that is still missing is not shown: %s(%s)", r.State, r.Reason)
+		}
+		b.accept(b.versioned(flexi.Create, "2", invoice("A")))
+		b.becomes("A", time.Minute, ledger.Confirmed, "")
+		b.pass(time.Minute)
+		if got := b.field("A", "varSym"); got != "33" {
+			b.t.Errorf("varSym %s: %s", got, pretty(b.row("A")))
+		}
+	})
+}
+
+// TestAcceptanceRightAfterAStart: every document owes a look, also if the ledger has not been read yet.
+func TestAcceptanceRightAfterAStart(t *testing.T) {
+	virtual(t, func(b *bench) {
+		b.start()
+		b.created("X", invoice("X"))
+		snap := b.fake.Snapshot()
+		b.created("A", invoice("A"))
+		b.pass(10 * time.Minute)
+		b.halt()
+		b.fake.Restore(snap)
+		b.start()
+		b.acceptCompany("restored")
+		if r := b.parkedFor("A", time.Hour); r.Cause != string(flexi.Gone) {
+			b.t.Errorf("it is %s(%s), cause %q", r.State, r.Reason, r.Cause)
+		}
+	})
+}
+
+// TestAcceptanceGoesOnPastOneRow: one row that can never be stored again does not keep a person from accepting the company.
+func TestAcceptanceGoesOnPastOneRow(t *testing.T) {
+	virtual(t, func(b *bench) {
+		h := &hook{}
+		h.under(b)
+		h.settle = func(ctx context.Context, rows []*ledger.Row) []error {
+			if rows[0].Key == "B" && rows[0].LookOnce {
+				return []error{fmt.Errorf("storing: %w", &ledger.TooLargeError{Key: "B"})}
+			}
+			return h.Ledger.Settle(ctx, rows)
+		}
+		b.start()
+		b.created("X", invoice("X"))
+		snap := b.fake.Snapshot()
+		for _, key := range []string{"A", "B", "C"} {
+			b.created(key, invoice(key))
+		}
+		b.pass(10 * time.Minute)
+		b.fake.Restore(snap)
+		b.acceptCompany("restored")
+		for _, key := range []string{"A", "C"} {
+			if r := b.parkedFor(key, time.Hour); r.Cause != string(flexi.Gone) {
+				b.t.Errorf("%s is %s(%s), cause %q", key, r.State, r.Reason, r.Cause)
+			}
+		}
+	})
+}

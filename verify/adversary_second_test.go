@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"flexid/flexi"
+	"flexid/flexi/flexitest"
 	"flexid/verify"
 	"flexid/verify/ledger"
 )
@@ -200,6 +201,43 @@ func TestAcceptanceGoesOnPastOneRow(t *testing.T) {
 			if r := b.parkedFor(key, time.Hour); r.Cause != string(flexi.Gone) {
 				b.t.Errorf("%s is %s(%s), cause %q", key, r.State, r.Reason, r.Cause)
 			}
+		}
+	})
+}
+
+// TestLooksIntoAnotherCompany: while another company is behind the address, its books say nothing about documents of ours.
+// Nothing is parked or confirmed by them, and all is well once the address is corrected.
+func TestLooksIntoAnotherCompany(t *testing.T) {
+	virtual(t, func(b *bench) {
+		b.start()
+		b.created("X", invoice("X"))
+		other := b.fake.Snapshot()
+		b.created("D", invoice("D"))
+		b.pass(10 * time.Minute)
+		b.fake.Script(flexitest.Fault{Kind: flexitest.ResetAnswer})
+		b.push(flexi.Delete, "D", doc{})
+		b.inMaybe("D")
+		b.created("A", invoice("A"))
+		ours := b.fake.Snapshot()
+		b.fake.RestoreUnseen(other)
+		b.eng.Hold("company", "another company", "accept it")
+		if err := b.decide("A", verify.DecideLook); err == nil {
+			b.t.Error("a person was told what the other company shows")
+		}
+		b.pass(26 * time.Hour)
+		if r := b.row("A"); r.State != ledger.Confirmed {
+			b.t.Errorf("A is %s(%s)", r.State, r.Reason)
+		}
+		if r := b.row("D"); r.State != ledger.Maybe {
+			b.t.Errorf("D is %s(%s)", r.State, r.Reason)
+		}
+		b.fake.RestoreUnseen(ours)
+		b.eng.Release("company")
+		b.until(time.Hour, "deleted", func() bool { return b.row("D").State == ledger.Confirmed })
+		b.wantRecords("D", 0)
+		b.pass(time.Hour)
+		if r := b.row("A"); r.State != ledger.Confirmed {
+			b.t.Errorf("A is %s(%s)", r.State, r.Reason)
 		}
 	})
 }

@@ -16,18 +16,23 @@ func (g *gate) held(evidence string) bool {
 }
 
 // otherBooks: writes stand still because the books behind the address may not be those that the ledger knows.
-func (g *gate) otherBooks() bool {
+func (g *gate) otherBooks() bool { return g.heldFor(otherBooks) }
+
+func otherBooks(reason string) bool { return reason == "restored" || otherCompany(reason) }
+
+// otherCompany: what stands behind the address has nothing to do with the ledger.
+func otherCompany(reason string) bool { return reason == "company" }
+
+func (g *gate) heldFor(reason func(string) bool) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for h := range g.holds {
-		if h.evidence == "" && otherBooks(h.reason) {
+		if h.evidence == "" && reason(h.reason) {
 			return true
 		}
 	}
 	return false
 }
-
-func otherBooks(reason string) bool { return reason == "restored" || reason == "company" }
 
 // isShut says whether an evidence waits behind a closed door.
 func (g *gate) isShut(evidence string) bool {

@@ -144,9 +144,10 @@ func clientError(a answer, p Prepared, permit Permit, d decoded) verdict {
 }
 
 // notImportable is a refusal of everything that this request could ever do in its evidence: no document of another evidence
-// may wait for it, and the documents of the request need not be told apart. A stale role is refused in the same words.
+// may wait for it, and the documents of the request need not be told apart. A stale role is refused in the same words, and it
+// may be stale again a moment after our user's context was renewed: each document has its own second try.
 func notImportable(p Prepared, permit Permit) verdict {
-	if !permit.Renewed && permit.PriorMessage < importRefusals {
+	if permit.PriorMessage < importRefusals {
 		return verdict{outcome: Refused, refresh: RefreshUser, words: "no import into " + p.write.Evidence + ", unless the role is stale"}
 	}
 	return verdict{outcome: Rejected, whole: true, words: "the ERP takes no import into " + p.write.Evidence}

@@ -29,5 +29,4 @@ type Permit struct {
 	FirstByte time.Duration // how old the claim may be when the first byte leaves; 0 = 5 s
 	// Refusals in a row that this document already had: they decide between Refused and Blocked.
 	PriorAuth, PriorMessage int
-	Renewed                 bool // our user's context was renewed a moment ago: its role is not stale
 }

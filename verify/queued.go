@@ -93,18 +93,18 @@ func (e *Engine) queued(ctx, work context.Context, row *ledger.Row, trial bool) 
 		return again(), e.save(ctx, row)
 	}
 
-	// 3. The number belongs to one document only.
+	// 3. What it refers to comes first. While it waits nothing is asked of Flexi: it comes by here every two seconds.
+	if wait, err := e.waitsFor(ctx, t); err != nil || !wait.IsZero() {
+		return at(wait), err
+	}
+
+	// 4. The number belongs to one document only.
 	number, err := e.numberName(ctx, t)
 	if err != nil {
 		return e.unreadableERP(), nil
 	}
 	if tn, ok, err := e.ownNumber(ctx, t, number); err != nil || !ok {
 		return tn, err
-	}
-
-	// 4. What it refers to comes first.
-	if wait, err := e.waitsFor(ctx, t); err != nil || !wait.IsZero() {
-		return at(wait), err
 	}
 
 	// 5. Look before the first send.

@@ -232,7 +232,7 @@ func numbered(t *task) bool {
 // permit is the right to send a claimed group. Its age counts from before the first claim was stored, so that no write
 // outlives the lease of any of them.
 func (e *Engine) permit(group []*parcel, begun time.Time) flexi.Permit {
-	m := flexi.Permit{Claimed: begun, Renewed: e.books.renewedAt(e.o.Now())}
+	m := flexi.Permit{Claimed: begun}
 	for i, p := range group {
 		row, w := p.t.row, p.t.row.Work
 		name := fmt.Sprintf("%s/%d/%d", row.ID, w.N, w.Attempt)

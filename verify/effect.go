@@ -9,7 +9,9 @@ import (
 // events before left it.
 func (e *Engine) left(row *ledger.Row, ev *ledger.Event, x effect) *ledger.Effect {
 	w := row.Work
-	last := ledger.Effect{N: w.N, Op: ev.Op, Digest: ev.Digest, At: e.o.Now(), Sends: row.Sends, Shaky: w.Opens > 0}
+	last := ledger.Effect{N: w.N, Op: ev.Op, Digest: ev.Digest, Sends: row.Sends, Shaky: w.Opens > 0}
+	// Not before the acceptance that it came after, whatever the clock was when a person accepted: else it would not count.
+	last.At = later(e.o.Now(), e.marks.accepted())
 	if was := row.Last; was != nil {
 		last.Number, last.Partner, last.Year = was.Number, was.Partner, was.Year
 	}

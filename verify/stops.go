@@ -201,6 +201,11 @@ func (e *Engine) oweLook(ctx context.Context, id ledger.ID) error {
 		}
 		e.present(&row)
 		row.ReadBack, row.LookOnce, row.Updated = e.o.Now(), true, e.o.Now()
+		if last := row.Last; last != nil && last.At.After(row.Updated) { // the clock was ahead: it comes before the acceptance all the same
+			before := *last
+			before.At = row.Updated.Add(-time.Second)
+			row.Last = &before
+		}
 		e.express(&row)
 		err = e.o.Ledger.Settle(ctx, []*ledger.Row{&row})[0]
 		var conflict *ledger.ConflictError

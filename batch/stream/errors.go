@@ -67,11 +67,16 @@ func (e *UnavailableError) Unwrap() error { return e.Err }
 
 // FullError is a stream, an account or a disk without room: nothing was stored.
 type FullError struct {
-	Stream string
-	Err    error
+	Stream  string
+	Reserve int64 // bytes that the server does not reserve for the stream, which is not made therefore; 0 = a message was not stored
+	Err     error
 }
 
 func (e *FullError) Error() string {
+	if e.Reserve > 0 {
+		return fmt.Sprintf("stream %s cannot be set up: the NATS server has no room for its %d MiB; make room on the disk of its store "+
+			"(inside flexid: that of FLEXID_STATE_DIR), or raise its limits (max_file_store, those of the account): %v", e.Stream, e.Reserve>>20, e.Err)
+	}
 	return fmt.Sprintf("stream %s is full, the message was not stored: %v", e.Stream, e.Err)
 }
 

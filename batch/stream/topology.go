@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,19 +23,22 @@ const MaxEvent = 512 << 10
 // WantPayload is the largest message that the largest event may become, bytes: unreadable ones are kept in base64.
 const WantPayload = 800 << 10
 
+// StreamBytes is what each stream reserves at a server that has room enough.
+const StreamBytes = 1 << 30
+
 const (
-	headerRoom   = 64 << 10
-	dupWindow    = 100 * time.Millisecond // the server's least
-	defaultBytes = 1 << 30
-	outAge       = 30 * 24 * time.Hour
-	callTimeout  = 5 * time.Second // one request to JetStream
+	headerRoom  = 64 << 10
+	dupWindow   = 100 * time.Millisecond // the server's least
+	outAge      = 30 * 24 * time.Hour
+	callTimeout = 5 * time.Second // one request to JetStream
 )
 
 // Options of the topology. The zero value of a field means its default.
 type Options struct {
 	Prefix   string // first token of subjects; "" = flexi
 	Replicas int    // 0 = 1 for new streams, as they are for others
-	MaxBytes int64  // of each stream, reserved at the server; 0 = 1 GiB for new streams, as they are for others
+	MaxBytes int64  // of each stream, reserved at the server; 0 = NewBytes for new streams, as they are for others
+	NewBytes int64  // of each new stream, where the server has less room than usual to reserve; 0 = 1 GiB
 	LedgerID string // written into the intake stream; "" = leave it
 	// Known is when the streams that hold what comes in were made, by name. Not nil: they are those of before, and one that is
 	// missing or another one is a *LostError, never made anew.
@@ -179,10 +183,7 @@ func Waiting(ctx context.Context, js jetstream.JetStream, o Options) (uint64, er
 
 func (o Options) configs() []jetstream.StreamConfig {
 	t, p := o.Names(), o.prefix()
-	replicas, bytes := max(o.Replicas, 1), o.MaxBytes
-	if bytes == 0 {
-		bytes = defaultBytes
-	}
+	replicas, bytes := max(o.Replicas, 1), cmp.Or(o.MaxBytes, o.NewBytes, StreamBytes)
 	metadata := map[string]string{}
 	if o.LedgerID != "" {
 		metadata[LedgerKey] = o.LedgerID
@@ -260,7 +261,7 @@ func change(ctx context.Context, js jetstream.JetStream, verb string, config jet
 		return &ContradictionError{Name: "another stream", Fields: []string{
 			fmt.Sprintf("it holds subjects of %s (%v): %v", config.Name, config.Subjects, err)}}
 	case isFull(err):
-		return &FullError{Stream: config.Name, Err: err}
+		return &FullError{Stream: config.Name, Reserve: config.MaxBytes, Err: err}
 	}
 	subject := "$JS.API.STREAM." + verb + "." + config.Name
 	return fmt.Errorf("setting up stream %s: %w", config.Name, explain(js.Conn(), subject, err))

@@ -160,6 +160,21 @@ func TestEnsureWithoutRoom(t *testing.T) {
 	_, err := stream.Ensure(t.Context(), js, stream.Options{MaxBytes: 1 << 60})
 	var full *stream.FullError
 	if !errors.As(err, &full) {
-		t.Errorf("got %v", err)
+		t.Fatalf("got %v", err)
+	}
+	if said := err.Error(); strings.Contains(said, "the message was not stored") || !strings.Contains(said, "FLEXID_STATE_DIR") || !strings.Contains(said, "max_file_store") {
+		t.Errorf("no message was sent, and what to do must be said: %s", said)
+	}
+}
+
+// TestNewStreamsFitASmallServer: what new streams reserve can be made less, and those that are there keep what they have.
+func TestNewStreamsFitASmallServer(t *testing.T) {
+	js := newHost(t).connect(zerolog.Nop())
+	ensure(t, js, stream.Options{NewBytes: 3 << 20})
+	ensure(t, js, stream.Options{NewBytes: 5 << 20})
+	for _, name := range []string{"FLEXID_PUSH", "FLEXID_INBOX", "FLEXID_OUT"} {
+		if c := config(t, js, name); c.MaxBytes != 3<<20 {
+			t.Errorf("%s reserves %d", name, c.MaxBytes)
+		}
 	}
 }

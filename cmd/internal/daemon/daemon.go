@@ -252,6 +252,9 @@ func (d *daemon) startEmbedded() (*embedded.Server, error) {
 		return nil, err
 	}
 	d.standing.embedded(s.Broken)
+	// Three streams and the ledger, which reserves nothing, share what the disk has. With the usual size a daemon on a disk
+	// with less than 4 GiB free would never become ready.
+	d.streams.NewBytes = min(stream.StreamBytes, s.MaxStore()/4)
 	d.info.NATS, d.info.NATSToken = s.URL(), s.Token()
 	d.log.Info().Str("address", s.URL()).Str("token_in", file).
 		Str("try", "nats -s "+s.URL()+` --user "$(sed 's/.*"token":"\([^"]*\)".*/\1/' `+file+`)" stream ls`).Msg("embedded NATS")

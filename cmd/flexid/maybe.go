@@ -18,8 +18,8 @@ func (p *program) maybe() *cobra.Command {
 		p.maybeList(), p.docsShow("show", "the whole story of one document"),
 		p.decision(verify.DecideLook, "look it up in Flexi now"),
 		p.decision(verify.DecideConfirm, "the record in Flexi is the document: take it as done"),
-		p.decision(verify.DecideResend, "send it again, after the absences that a resend needs"),
-		p.decision(verify.DecideDrop, "give the event up; only where Flexi shows no record of ours"),
+		p.decision(verify.DecideResend, "send it again; where an attempt is open, after three looks that do not find it"),
+		p.decision(verify.DecideDrop, "close the event without sending it; only where Flexi shows no record of ours"),
 		p.decision(verify.DecideNote, "write a sentence into its history"),
 	)
 }

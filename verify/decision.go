@@ -43,6 +43,7 @@ type DecisionError struct {
 	Text    string
 	Retry   bool
 	Changed bool // the row is another one than the person saw
+	Writes  bool // it is about writes as such, not about a document
 }
 
 func (e *DecisionError) Error() string { return e.Text }

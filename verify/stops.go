@@ -65,11 +65,8 @@ func (e *Engine) StopWrites(ctx context.Context, evidence, by, why string) error
 		return &DecisionError{Text: "say who stops the writes and why"}
 	}
 	if evidence != "" {
-		ask, cancel := context.WithTimeout(ctx, stopAsks)
-		_, known, err := e.books.evidence(ask, evidence)
-		cancel()
-		if err == nil && !known {
-			return &DecisionError{Text: fmt.Sprintf("Flexi has no evidence %q for our user, so nothing would be stopped: evidences are named as in addresses, such as faktura-vydana", evidence)}
+		if e.noEvidence(ctx, evidence) {
+			return &DecisionError{Writes: true, Text: fmt.Sprintf("Flexi has no evidence %q for our user, so nothing would be stopped: evidences are named as in addresses, such as faktura-vydana", evidence)}
 		}
 	}
 	what := "flexid writes resume"
@@ -79,10 +76,24 @@ func (e *Engine) StopWrites(ctx context.Context, evidence, by, why string) error
 	return e.changeStops(ctx, []GateStatus{{Evidence: evidence, Reason: "person", Text: why, By: by, Remedy: "`" + what + "`"}}, nil)
 }
 
-// ResumeWrites removes every stop of the evidence ("" = those of all evidences) and tries closed doors at once.
+// noEvidence says that Flexi is known not to have an evidence.
+func (e *Engine) noEvidence(ctx context.Context, evidence string) bool {
+	ask, cancel := context.WithTimeout(ctx, stopAsks)
+	defer cancel()
+	_, known, err := e.books.evidence(ask, evidence)
+	return err == nil && !known
+}
+
+// ResumeWrites removes every stop of the evidence ("" = those of all evidences) and tries closed doors at once. An evidence
+// that Flexi does not have and that is not stopped is refused: a slip of the pen must not pass for the end of a stop.
 func (e *Engine) ResumeWrites(ctx context.Context, evidence, by, why string) error {
 	if by == "" || why == "" {
 		return &DecisionError{Text: "say who resumes the writes and why"}
+	}
+	doors, _, _ := e.gate.status()
+	stopped := slices.ContainsFunc(doors, func(st GateStatus) bool { return st.Evidence == evidence })
+	if evidence != "" && !stopped && e.noEvidence(ctx, evidence) {
+		return &DecisionError{Writes: true, Text: fmt.Sprintf("nothing is stopped for %q, and Flexi has no such evidence: `flexid status` names what is stopped", evidence)}
 	}
 	if err := e.changeStops(ctx, nil, func(st GateStatus) bool { return st.Evidence == evidence }); err != nil {
 		return err

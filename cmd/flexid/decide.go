@@ -44,8 +44,11 @@ func (p *program) decision(what verify.What, short string) *cobra.Command {
 	c.Flags().BoolVarP(&d.yes, "yes", "y", false, "do not ask")
 	c.Flags().IntVar(&d.count, "count", -1, "decide only if the filters choose so many documents; asks nothing")
 	c.RunE = func(c *cobra.Command, args []string) error {
+		if c.Flags().Changed("count") && d.count < 0 {
+			return usagef("--count is a number of documents, not %d", d.count)
+		}
 		var err error
-		if d.act, err = act(); err != nil {
+		if d.act, err = act(); err != nil && !d.dryRun { // a dry run decides nothing, so nobody has to stand for it
 			return err
 		}
 		return d.run(args)
@@ -64,6 +67,7 @@ func (d *deciding) run(args []string) error {
 	case len(args) > 0 && filtered:
 		return usagef("name documents or choose them with filters, not both")
 	}
+	args = unique(args) // a document named twice would have changed when its second turn came
 	paths := make([]string, len(args))
 	for i, arg := range args {
 		if paths[i], err = addressPath(arg); err != nil {
@@ -89,6 +93,16 @@ func (d *deciding) run(args []string) error {
 		request.Documents = append(request.Documents, api.Target{Address: arg})
 	}
 	return d.many(request)
+}
+
+// unique leaves out what stands there a second time.
+func unique(words []string) []string {
+	seen := map[string]bool{}
+	return slices.DeleteFunc(slices.Clone(words), func(w string) bool {
+		again := seen[w]
+		seen[w] = true
+		return again
+	})
 }
 
 // ownReason takes --reason as the person's own reason where --why is not said and no reason of a document is meant, as it

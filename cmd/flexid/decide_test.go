@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -99,6 +100,7 @@ func TestDecisionsByFilter(t *testing.T) {
 		"asked and mistyped": {drop, "yes\n", true, 12, 1, 0, "nothing was changed"},
 		"asked, no answer":   {drop, "", true, 12, 1, 0, "nothing was changed"},
 		"nothing matches":    {append(drop, "--yes"), "", false, 0, 3, 0, "nothing matches"},
+		"a count below none": {append(drop, "--count", "-5", "--yes"), "", false, 12, 2, 0, "--count"},
 		"nothing, dry run":   {append(drop, "--dry-run"), "", false, 0, 3, 0, "nothing matches"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -108,6 +110,9 @@ func TestDecisionsByFilter(t *testing.T) {
 			code := p.run(t.Context(), tc.args)
 			if code != tc.code || q.decided(t) != tc.decided || !strings.Contains(talk.String(), tc.talk) {
 				t.Errorf("exit %d, want %d; %d decided, want %d; %q", code, tc.code, q.decided(t), tc.decided, talk.String())
+			}
+			if len(q.asked) == 0 && tc.code == 2 {
+				return // it did not get as far as the daemon
 			}
 			if f := q.asked[0].Filter; f == nil || f.Cause != "gone" || len(f.Reason) != 1 || f.Reason[0] != "conflict" {
 				t.Errorf("asked for %+v", q.asked[0])
@@ -148,6 +153,29 @@ func TestDecisionsOfSeveralKeys(t *testing.T) {
 				t.Errorf("asked %+v", a)
 			}
 		})
+	}
+}
+
+// TestADocumentNamedTwiceIsDecidedOnce: its second turn would find it changed, by the first, and say so with exit code 75.
+func TestADocumentNamedTwiceIsDecidedOnce(t *testing.T) {
+	q := newQueueDaemon(t, 2)
+	code, _, talk := call(q.env(), "maybe", "drop", "banka/G0", "banka/G1", "banka/G0", "--why", "x")
+	if code != 0 || len(q.asked) == 0 || len(q.asked[0].Documents) != 2 {
+		t.Errorf("exit %d %q, asked %+v", code, talk, q.asked)
+	}
+}
+
+// TestADryRunNeedsNoName: it decides nothing.
+func TestADryRunNeedsNoName(t *testing.T) {
+	q := newQueueDaemon(t, 2)
+	env := slices.DeleteFunc(q.env(), func(kv string) bool {
+		return strings.HasPrefix(kv, "USER=") || strings.HasPrefix(kv, "LOGNAME=") || strings.HasPrefix(kv, "SUDO_USER=")
+	})
+	if code, _, talk := call(env, "maybe", "drop", "--reason", "conflict", "--dry-run"); code != 0 || !strings.Contains(talk, "nothing was changed") {
+		t.Errorf("exit %d %q", code, talk)
+	}
+	if code, _, talk := call(env, "maybe", "drop", "--reason", "conflict", "--yes", "--why", "x"); code != 2 || !strings.Contains(talk, "who decides") {
+		t.Errorf("a decision: exit %d %q", code, talk)
 	}
 }
 

@@ -82,6 +82,9 @@ func (p *program) docsShow(use, short string) *cobra.Command {
 		Use: use + " EVIDENCE/[SOURCE:]KEY", Short: short, Args: exactly(1), ValidArgsFunction: p.completeDocument,
 		Long: short + ".\n\nA document number or a key alone does too, where only one document has it; several are listed.",
 		RunE: func(c *cobra.Command, args []string) error {
+			if strings.TrimSpace(args[0]) == "" {
+				return usagef("name a document: EVIDENCE/[SOURCE:]KEY, or its number")
+			}
 			cl, err := p.client()
 			if err != nil {
 				return err

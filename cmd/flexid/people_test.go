@@ -65,6 +65,7 @@ func TestDocsShowFindsByNumber(t *testing.T) {
 		"several: listed":          {"B-2", 1, "adresar"},
 		"nobody":                   {"B-9", 3, ""},
 		"nobody, with an evidence": {"banka/B-9", 3, ""},
+		"an empty variable":        {"", 2, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			code, out, talk := call(env, "docs", "show", tc.text)

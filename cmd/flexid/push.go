@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -89,6 +90,9 @@ func (p *program) pushFiles(ctx context.Context, args []string, fl pushFlags) er
 	s, err := p.pushSettings()
 	if err != nil && !fl.check {
 		return err
+	}
+	if known := s.Webhook.Sources; fl.source != "" && len(known) > 0 && !slices.Contains(known, fl.source) {
+		p.say("warning: --source %s is none of FLEXID_WEBHOOK_SOURCES (%s): keys in it name other documents than theirs", fl.source, strings.Join(known, ", "))
 	}
 	spool, err := push.NewSpool(p.spoolDir())
 	if err != nil {

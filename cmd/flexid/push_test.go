@@ -617,6 +617,12 @@ func TestPushForAWebhookSource(t *testing.T) {
 	if code, rep, talk := pushing(t, t.Context(), env, write(t, in, "c.ndjson", line("c"))); code != exitRejected || !rep.counted(map[string]int{"conflict": 1}) {
 		t.Errorf("without the source it claims another's number: exit %d %+v\n%s", code, rep, talk)
 	}
+	if code, _, talk := call(env, "push", "--check", "--source", "eshob", filepath.Join(in, "a.ndjson")); code != 0 || !strings.Contains(talk, "eshob is none of FLEXID_WEBHOOK_SOURCES (eshop)") {
+		t.Errorf("a source that is none: exit %d %s", code, talk)
+	}
+	if code, _, talk := call(env, "push", "--check", "--source", "eshop", filepath.Join(in, "a.ndjson")); code != 0 || strings.Contains(talk, "warning") {
+		t.Errorf("a source that is one: exit %d %s", code, talk)
+	}
 	if code, _, talk := call(env, "push", "--source", "E shop", filepath.Join(in, "a.ndjson")); code != 2 || !strings.Contains(talk, "--source") {
 		t.Errorf("exit %d %s", code, talk)
 	}

@@ -60,7 +60,11 @@ func problemOf(err error) *Problem {
 	case errors.Is(err, ledger.ErrNoRow):
 		return newProblem(http.StatusNotFound, "no such document in the ledger", "`flexid docs list` shows what is known")
 	case errors.As(err, &decision):
-		p := newProblem(http.StatusConflict, decision.Text, "nothing was changed; see `flexid docs show` for where the document stands")
+		next := "nothing was changed; see `flexid docs show` for where the document stands"
+		if decision.Writes {
+			next = "nothing was changed"
+		}
+		p := newProblem(http.StatusConflict, decision.Text, next)
 		p.Retry = decision.Retry
 		return p
 	case errors.As(err, &missing):

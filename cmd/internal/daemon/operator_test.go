@@ -29,9 +29,14 @@ func TestSlipOfThePen(t *testing.T) {
 	r := begin(t, settings(t, erp, t.TempDir()))
 	if code, text := r.do("POST", "/api/v1/writes/stop", `{"evidence":"faktura-vidana","by":"eva","why":"uzávěrka"}`); code/100 != 4 || !strings.Contains(text, "faktura-vidana") {
 		t.Errorf("a stop of no evidence: %d %s", code, text)
+	} else if strings.Contains(text, "docs show") {
+		t.Errorf("no document is meant: %s", text)
 	}
 	if code, text := r.do("POST", "/api/v1/writes/stop", `{"evidence":"faktura-vydana","by":"eva","why":"uzávěrka"}`); code != 200 {
 		t.Errorf("a stop: %d %s", code, text)
+	}
+	if code, text := r.do("POST", "/api/v1/writes/resume", `{"evidence":"faktura-vidana","by":"eva","why":"hotovo"}`); code/100 != 4 || !strings.Contains(text, "faktura-vidana") {
+		t.Errorf("the end of a stop that is not there: %d %s", code, text)
 	}
 	r.pushMany(1)
 	eventually(t, "it waits", func() bool { return r.status().Engine.Documents["queued"] == 1 })

@@ -82,7 +82,7 @@ func (e *Engine) maybe(ctx, work context.Context, row *ledger.Row) (turn, error)
 		}
 		return at(e.afterInvalid(row, now)), nil
 	}
-	lookedAt(w)
+	takeBack(w, cannotLook)
 	f, err := e.judge(ctx, t, ans)
 	if err != nil {
 		return turn{}, err

@@ -88,7 +88,7 @@ func (e *Engine) queued(ctx, work context.Context, row *ledger.Row, trial bool) 
 
 	// 2. Evidence and fields.
 	if ok, err := e.describable(ctx, t); err != nil {
-		return e.unreadableERP(), nil
+		return e.unreadableERP(ctx, row, err)
 	} else if !ok {
 		return again(), e.save(ctx, row)
 	}
@@ -101,11 +101,13 @@ func (e *Engine) queued(ctx, work context.Context, row *ledger.Row, trial bool) 
 	// 4. The number belongs to one document only.
 	number, err := e.numberName(ctx, t)
 	if err != nil {
-		return e.unreadableERP(), nil
+		return e.unreadableERP(ctx, row, err)
 	}
 	if tn, ok, err := e.ownNumber(ctx, t, number); err != nil || !ok {
 		return tn, err
 	}
+
+	takeBack(row.Work, cannotRead)
 
 	// 5. Look before the first send.
 	switch {
@@ -145,9 +147,20 @@ func (e *Engine) blocked(ctx context.Context, row *ledger.Row) (turn, error) {
 	return at(now), nil
 }
 
-// unreadableERP waits for an ERP that cannot be read. The reads reported to the gate already, each for what it was about.
-func (e *Engine) unreadableERP() turn {
-	return at(e.o.Now().Add(e.o.Settings.Probe/2 + time.Duration(e.o.Rand()*float64(e.o.Settings.Probe))))
+const cannotRead = "waits until Flexi can be read: "
+
+// unreadableERP waits for an ERP that cannot be read. The reads reported to the gate already, each for what it was about. What
+// could not be read may be of another evidence than the document's, whose own door stays open: so the row says why it waits,
+// once.
+func (e *Engine) unreadableERP(ctx context.Context, row *ledger.Row, err error) (turn, error) {
+	if row.Reason != ledger.Waiting {
+		row.Reason = ledger.Waiting
+		row.Work.Story.Problem = &ledger.Problem{Text: cannotRead + clip(err.Error(), 300)}
+		if err := e.save(ctx, row); err != nil {
+			return turn{}, err
+		}
+	}
+	return at(e.o.Now().Add(e.o.Settings.Probe/2 + time.Duration(e.o.Rand()*float64(e.o.Settings.Probe)))), nil
 }
 
 // endedAtOnce closes events that need neither ERP nor look. It reports whether the row changed.
@@ -279,7 +292,7 @@ func (e *Engine) firstLook(ctx context.Context, t *task) (tn turn, send bool, er
 		}
 		return at(e.o.Now().Add(e.lookPause(ans))), false, err
 	}
-	lookedAt(row.Work)
+	takeBack(row.Work, cannotLook)
 	v, err := e.judge(ctx, t, ans)
 	if err != nil {
 		return turn{}, false, err

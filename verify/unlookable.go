@@ -2,6 +2,7 @@ package verify
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"flexid/verify/ledger"
@@ -67,9 +68,9 @@ func (e *Engine) noLook(ctx context.Context, row *ledger.Row, ans answer) bool {
 
 const cannotLook = "it cannot be looked up in Flexi, so nothing is sent: "
 
-// lookedAt takes back what noLook said.
-func lookedAt(w *ledger.Work) {
-	if p := w.Story.Problem; p != nil && len(p.Text) >= len(cannotLook) && p.Text[:len(cannotLook)] == cannotLook {
+// takeBack takes a reason from the row that begins so and holds no longer.
+func takeBack(w *ledger.Work, said string) {
+	if p := w.Story.Problem; p != nil && strings.HasPrefix(p.Text, said) {
 		w.Story.Problem = nil
 	}
 }

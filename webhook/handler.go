@@ -28,6 +28,8 @@ type call struct {
 // ServeHTTP answers one delivery.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	begun := s.o.Now()
+	s.inHand.Add(1)
+	defer s.inHand.Add(-1)
 	c := &call{Server: s, w: w, r: r, control: http.NewResponseController(w), freed: func() {}}
 	defer func() { c.freed() }()
 	// Also for what is left of a body after an early refusal: the server reads some of it to keep the connection. A writer

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -54,6 +55,7 @@ type Server struct {
 	waits   chan struct{}
 	metrics *metrics
 	noisy   zerolog.Logger // for what strangers can cause
+	inHand  atomic.Int64   // deliveries
 
 	http   *http.Server
 	listen net.Listener
@@ -130,11 +132,16 @@ func (s *Server) Serve(l net.Listener) {
 // Addr is where the server listens, with the port that was given when the address asked for any.
 func (s *Server) Addr() string { return s.listen.Addr().String() }
 
-// Stop answers the requests in hand until ctx ends, then cuts them off.
+// Stop answers the requests in hand until ctx ends, then cuts them off. A connection that was opened in store and has not asked
+// for anything is no delivery: to cut it off is no error.
 func (s *Server) Stop(ctx context.Context) error {
 	err := s.http.Shutdown(ctx)
 	if err != nil {
-		err = errors.Join(fmt.Errorf("finishing deliveries: %w", err), s.http.Close())
+		inHand := s.inHand.Load()
+		cut := s.http.Close()
+		if err = cut; inHand > 0 {
+			err = errors.Join(fmt.Errorf("%d deliveries were cut off: %w", inHand, ctx.Err()), cut)
+		}
 	}
 	s.served.Wait()
 	return err

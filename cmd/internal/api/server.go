@@ -37,6 +37,7 @@ type Server struct {
 	http   *http.Server
 	listen net.Listener
 	served sync.WaitGroup
+	inHand atomic.Int64 // requests
 }
 
 // New makes a server that does not listen yet.
@@ -50,7 +51,7 @@ func New(o Options) (*Server, error) {
 	}
 	s := &Server{o: o}
 	s.http = &http.Server{
-		Handler:           s.Handler(),
+		Handler:           s.counted(s.Handler()),
 		ReadHeaderTimeout: 5 * time.Second,
 		ReadTimeout:       15 * time.Second,
 		WriteTimeout:      5 * time.Minute, // a list of every document
@@ -82,14 +83,28 @@ func (s *Server) Start(ctx context.Context) error {
 // Addr is where the server listens, with the port that was given when the address asked for any.
 func (s *Server) Addr() string { return s.listen.Addr().String() }
 
-// Stop finishes the requests in hand until ctx ends, then cuts them off.
+// Stop finishes the requests in hand until ctx ends, then cuts them off. A connection that was opened in store, as browsers
+// do, and has not asked for anything is no request: to cut it off is no error.
 func (s *Server) Stop(ctx context.Context) error {
 	err := s.http.Shutdown(ctx)
 	if err != nil {
-		err = errors.Join(fmt.Errorf("finishing HTTP requests: %w", err), s.http.Close())
+		inHand := s.inHand.Load()
+		cut := s.http.Close()
+		if err = cut; inHand > 0 {
+			err = errors.Join(fmt.Errorf("%d HTTP requests were cut off: %w", inHand, ctx.Err()), cut)
+		}
 	}
 	s.served.Wait()
 	return err
+}
+
+// counted knows how many requests are in hand.
+func (s *Server) counted(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.inHand.Add(1)
+		defer s.inHand.Add(-1)
+		next.ServeHTTP(w, r)
+	})
 }
 
 // Handler is all paths; the page mounts beside it later.

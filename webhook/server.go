@@ -132,10 +132,18 @@ func (s *Server) Serve(l net.Listener) {
 // Addr is where the server listens, with the port that was given when the address asked for any.
 func (s *Server) Addr() string { return s.listen.Addr().String() }
 
+// stopGrace is how long a connection that has not asked for anything may still do so when the server stops.
+const stopGrace = 200 * time.Millisecond
+
 // Stop answers the requests in hand until ctx ends, then cuts them off. A connection that was opened in store and has not asked
 // for anything is no delivery: to cut it off is no error.
 func (s *Server) Stop(ctx context.Context) error {
-	err := s.http.Shutdown(ctx)
+	var err error
+	for again := true; again; again = err != nil && ctx.Err() == nil && s.inHand.Load() > 0 {
+		grace, cancel := context.WithTimeout(ctx, stopGrace) // what follows in the stop needs time too
+		err = s.http.Shutdown(grace)
+		cancel()
+	}
 	if err != nil {
 		inHand := s.inHand.Load()
 		cut := s.http.Close()

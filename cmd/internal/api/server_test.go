@@ -1,13 +1,16 @@
 package api
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"flexid/flexi"
 	"flexid/verify"
@@ -223,5 +226,30 @@ func TestStartAndStop(t *testing.T) {
 	if resp, err := client.Get("http://" + r.server.Addr() + "/healthz"); err == nil {
 		resp.Body.Close()
 		t.Error("it answers after Stop")
+	}
+}
+
+// TestStopBesideAConnectionInStore: browsers open connections before they need them. Such a one neither makes the stop an error
+// nor takes the time that the rest of it needs.
+func TestStopBesideAConnectionInStore(t *testing.T) {
+	s, err := New(Options{Addr: "127.0.0.1:0", Token: testToken, Info: func() Info { return Info{} }, Troubles: func() []Trouble { return nil }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	conn, err := net.Dial("tcp", s.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := s.Stop(ctx); err != nil {
+		t.Error(err)
+	}
+	if ctx.Err() != nil {
+		t.Error("the stop took all the time that there was")
 	}
 }

@@ -83,8 +83,9 @@ func (s *Server) Start(ctx context.Context) error {
 // Addr is where the server listens, with the port that was given when the address asked for any.
 func (s *Server) Addr() string { return s.listen.Addr().String() }
 
-// stopGrace is how long a connection that has not asked for anything may still do so when the server stops.
-const stopGrace = 200 * time.Millisecond
+// stopGrace is how long a connection that has not asked for anything may still do so when the server stops. It is longer than
+// the half second that net/http takes to close one whose answer was the last.
+const stopGrace = time.Second
 
 // Stop finishes the requests in hand until ctx ends, then cuts them off. A connection that was opened in store, as browsers
 // do, and has not asked for anything is no request: to cut it off is no error.

@@ -224,7 +224,7 @@ func TestLooksIntoAnotherCompany(t *testing.T) {
 		if err := b.decide("A", verify.DecideLook); err == nil {
 			b.t.Error("a person was told what the other company shows")
 		}
-		b.pass(26 * time.Hour)
+		b.pass(90 * time.Minute)
 		if r := b.row("A"); r.State != ledger.Confirmed {
 			b.t.Errorf("A is %s(%s)", r.State, r.Reason)
 		}

@@ -94,7 +94,7 @@ func (c *call) deliver() (answer, error) {
 		refusal.Retry = 1
 		return answer{}, refusal
 	}
-	request.Body = bytes.TrimPrefix(body, byteOrderMark) // the proof is over the bytes as they came
+	request.Body = unmarked(body) // the proof is over the bytes as they came
 	delivery, err := kind.Read(request)
 	if err != nil {
 		return answer{}, err
@@ -108,6 +108,16 @@ func (c *call) deliver() (answer, error) {
 
 // byteOrderMark is how some senders begin every body; it is no content.
 var byteOrderMark = []byte("\xef\xbb\xbf")
+
+// unmarked is a body without its one mark. One with two stays as it is: whoever reads it later passes over one mark too, and
+// the second is a fault.
+func unmarked(body []byte) []byte {
+	rest := bytes.TrimPrefix(body, byteOrderMark)
+	if bytes.HasPrefix(rest, byteOrderMark) {
+		return body
+	}
+	return rest
+}
 
 // route finds the source. The answer is one and the same for whatever is not there, so that nobody learns which names are.
 func (c *call) route() error {

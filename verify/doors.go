@@ -67,10 +67,13 @@ func (g *gate) grow(d *door) {
 	d.NextTry = g.now().Add(d.pause/2 + time.Duration(g.rand()*float64(d.pause/2)))
 }
 
-// turned: what tried a door failed. The next comes from the other end of the queue, and a document with a bad outcome of its
-// own has its turn after one without: it may be the one that Flexi takes.
+// turned: what tried a door failed. The next one without a bad outcome of its own comes from the other end of the queue, and a
+// document with one has its turn after one without: it may be the one that Flexi takes.
 func (g *gate) turned(d *door, sullied bool) {
-	d.fromEnd, d.lost = !d.fromEnd, !sullied
+	if !sullied { // else those that take turns with it would turn it back, and it would never come from the other end
+		d.fromEnd = !d.fromEnd
+	}
+	d.lost = !sullied
 }
 
 // open lets writes go on. Where none was under way, nobody knows what Flexi can take.

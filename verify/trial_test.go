@@ -3,6 +3,7 @@ package verify_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -46,6 +47,29 @@ func TestTrialsFromBothEnds(t *testing.T) {
 		if want := "A00 A01 A02 A03 A11 A04 A10 A05 A09"; !strings.HasPrefix(got, want) && !strings.HasPrefix(want, got) || len(b.order()) < 6 {
 			t.Errorf("tried in the order %s, want %s", got, want)
 		}
+	})
+}
+
+// TestPoisonedOnesKeepNobodyOut: documents that every write with them fails for stand at the head of the queue, and those that
+// tried already take turns with those that did not. Both ends of the queue are tried all the same, so that the good ones get
+// through long before the last poisoned one was tried.
+func TestPoisonedOnesKeepNobodyOut(t *testing.T) {
+	virtual(t, func(b *bench) {
+		b.start()
+		b.created("X", invoice("X"))
+		poison := func(r flexitest.Request) bool {
+			return slices.ContainsFunc(r.Docs[0].Keys, func(k string) bool { return strings.HasPrefix(k, "ext:FLEXID:P") })
+		}
+		b.fake.OnWrite(0, poison, flexitest.Fault{Kind: flexitest.ServerError, Status: 500})
+		const good, poisoned = 20, 60
+		for i := range poisoned {
+			b.push(flexi.Create, fmt.Sprintf("P%02d", i), invoice(fmt.Sprintf("P%02d", i)))
+		}
+		for i := range good {
+			b.push(flexi.Create, fmt.Sprintf("A%02d", i), invoice(fmt.Sprintf("A%02d", i)))
+		}
+		took := b.until(20*time.Minute, "every good one confirmed", func() bool { return b.in(ledger.Confirmed) == good+1 })
+		t.Logf("%d good documents behind %d poisoned ones: confirmed within %s", good, poisoned, took.Round(time.Second))
 	})
 }
 

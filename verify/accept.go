@@ -136,7 +136,9 @@ func (e *Engine) acceptAgain(ctx context.Context, receipt Receipt, row ledger.Ro
 		// The first delivery took the event id and never reached the row.
 		return e.append(ctx, receipt, row, ev)
 	case have.State == ledger.Confirmed && !have.More():
-		ev.Born = ledger.Repeated
+		if !e.gate.otherBooks() { // else what is known may be of other books: it is judged when a person has accepted them
+			ev.Born = ledger.Repeated
+		}
 		return e.append(ctx, receipt, row, ev)
 	}
 	receipt.State, receipt.Reason, receipt.Again = string(have.State), string(have.Reason), true

@@ -50,22 +50,27 @@ func TestMarksAreStoredLater(t *testing.T) {
 // TestRepeatedInAnotherCompany: while writes stand still because the company behind the address is another one, nobody is told
 // that a document is there. After the acceptance it is made.
 func TestRepeatedInAnotherCompany(t *testing.T) {
-	virtual(t, func(b *bench) {
-		b.start()
-		empty := b.fake.Snapshot()
-		b.created("A", invoice("A"))
-		b.pass(10 * time.Minute)
-		b.fake.Restore(empty)
-		b.eng.Hold("company", "another company", "accept it")
-		b.push(flexi.Upsert, "A", invoice("A"))
-		b.pass(time.Minute)
-		if r := b.row("A"); r.State != ledger.Queued || r.Reason != ledger.Blocked {
-			b.t.Errorf("before the acceptance it is %s(%s)", r.State, r.Reason)
-		}
-		b.acceptCompany("new")
-		b.becomes("A", 10*time.Minute, ledger.Confirmed, "")
-		b.wantRecords("A", 1)
-	})
+	for name, id := range map[string]string{"an event of its own": "second", "the same event again": "first"} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(b *bench) {
+				b.start()
+				empty := b.fake.Snapshot()
+				b.accept(b.given("first", "A", flexi.Upsert, invoice("A")))
+				b.becomes("A", time.Minute, ledger.Confirmed, "")
+				b.pass(10 * time.Minute)
+				b.fake.Restore(empty)
+				b.eng.Hold("company", "another company", "accept it")
+				b.accept(b.given(id, "A", flexi.Upsert, invoice("A")))
+				b.pass(time.Minute)
+				if r := b.row("A"); r.State != ledger.Queued || r.Reason != ledger.Blocked {
+					b.t.Errorf("before the acceptance it is %s(%s)", r.State, r.Reason)
+				}
+				b.acceptCompany("new")
+				b.becomes("A", 10*time.Minute, ledger.Confirmed, "")
+				b.wantRecords("A", 1)
+			})
+		})
+	}
 }
 
 // TestGoneAfterClockSetBack: the clock was wrong when a document was confirmed, and its record is gone. That is said, and the

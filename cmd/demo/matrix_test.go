@@ -27,8 +27,6 @@ type expected struct {
 	maybes bool
 	// unlucky: the person never meets his document as he should, since it may not be confirmed.
 	unlucky bool
-	// pending says what keeps flexid from doing it; FLEXID_PENDING=1 tries it all the same.
-	pending string
 	// session: flexid logs in once instead of with every request.
 	session bool
 }
@@ -51,9 +49,6 @@ func TestDemoInEveryMode(t *testing.T) {
 		}
 		for _, pack := range packs {
 			t.Run(fmt.Sprint(m.Name, "/", pack), func(t *testing.T) {
-				if e.pending != "" && os.Getenv("FLEXID_PENDING") == "" {
-					t.Skip("not mended yet: " + e.pending)
-				}
 				virtually(t, docs, pack, e.session, m.On, func(w *world) { w.judge(e) })
 			})
 		}

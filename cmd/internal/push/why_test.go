@@ -91,7 +91,16 @@ func TestRunSaysThatNATSIsAway(t *testing.T) {
 		defer close(ended)
 		_ = push.Run(ctx, push.Options{Spool: spoolOf(t, numbered(3)...), Run: "r", JS: js, Wait: time.Minute, Trouble: h.trouble, Log: zerolog.Nop()})
 	}()
-	time.Sleep(500 * time.Millisecond)
+	stored := func() uint64 { // until all is published, it has something else to say
+		s, err := js.Stream(t.Context(), "FLEXID_PUSH")
+		if err != nil {
+			return 0
+		}
+		return s.CachedInfo().State.LastSeq
+	}
+	for began := time.Now(); stored() < 3 && time.Since(began) < 20*time.Second; {
+		time.Sleep(20 * time.Millisecond)
+	}
 	listen := strings.TrimPrefix(server.URL(), "nats://")
 	stop(server)
 	begun := time.Now()

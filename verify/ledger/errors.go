@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 )
 
 // Sentinels of reads and of Append.
@@ -54,6 +55,9 @@ func (e *UndecidedError) Unwrap() error { return e.Err }
 type MissingError struct{ Bucket string }
 
 func (e *MissingError) Error() string {
+	if strings.HasPrefix(e.Bucket, stateBucket) {
+		return fmt.Sprintf("the bucket %q is gone; it holds only what may be lost, and is made again", e.Bucket)
+	}
 	return fmt.Sprintf("the ledger bucket %q is gone, and with it the knowledge of what was sent: "+
 		"restore NATS's files from a backup, or begin with an empty one by `flexid ledger accept-empty`", e.Bucket)
 }

@@ -15,11 +15,14 @@ type StateBucket struct {
 	bare jetstream.KeyValue
 }
 
+// stateBucket is the name of the bucket of what all replicas share and may be lost, before the prefix of the settings.
+const stateBucket = "flexid_state"
+
 // OpenState binds the state bucket and makes it if there is none: unlike the ledger it holds nothing whose loss could
 // send a document twice.
 func OpenState(ctx context.Context, js jetstream.JetStream, o Options) (*StateBucket, error) {
 	o.defaults()
-	bucket, err := bucketName("flexid_state", o.Prefix)
+	bucket, err := bucketName(stateBucket, o.Prefix)
 	if err != nil {
 		return nil, err
 	}

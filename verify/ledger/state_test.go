@@ -115,3 +115,13 @@ func TestStateWatch(t *testing.T) {
 	for change = next(); !change.Ready; change = next() {
 	}
 }
+
+// TestMissingSaysWhatIsLost: only the ledger's loss asks for a person.
+func TestMissingSaysWhatIsLost(t *testing.T) {
+	for bucket, person := range map[string]bool{"flexid_ledger": true, "flexid_ledger_acme": true, "flexid_state": false, "flexid_state_acme": false} {
+		text := (&MissingError{Bucket: bucket}).Error()
+		if strings.Contains(text, "accept-empty") != person || !strings.Contains(text, bucket) {
+			t.Errorf("%s: %s", bucket, text)
+		}
+	}
+}

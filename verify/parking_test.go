@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -46,20 +47,20 @@ func TestEveryParkingIsToldOnce(t *testing.T) {
 	for reason, lead := range parkings() {
 		t.Run(string(reason), func(t *testing.T) {
 			virtual(t, func(b *bench) {
-				away := false
+				var away atomic.Bool
 				b.told.fail = func() error {
-					if away {
+					if away.Load() {
 						return errors.New("the stream is away")
 					}
 					return nil
 				}
 				b.start()
 				lead(b)
-				away = true
+				away.Store(true)
 				b.becomes("A", 3*time.Hour, ledger.Parked, reason)
 				b.pass(30 * time.Second)
 				b.halt()
-				away = false
+				away.Store(false)
 				for range 2 {
 					b.start()
 					b.pass(5 * time.Minute)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,11 +17,11 @@ import (
 // deafMarks is a ledger that does not store marks for a while.
 type deafMarks struct {
 	verify.Ledger
-	fail bool
+	fail atomic.Bool
 }
 
 func (d *deafMarks) SetMarks(ctx context.Context, m ledger.Marks, revision uint64) error {
-	if d.fail {
+	if d.fail.Load() {
 		return errors.New("no answer")
 	}
 	return d.Ledger.SetMarks(ctx, m, revision)
@@ -34,10 +35,10 @@ func TestMarksAreStoredLater(t *testing.T) {
 		b.start()
 		r := b.created("A", invoice("A"))
 		b.pass(10 * time.Minute)
-		d.fail = true
+		d.fail.Store(true)
 		r = b.created("B", invoice("B"))
 		b.pass(10 * time.Minute)
-		d.fail = false
+		d.fail.Store(false)
 		b.pass(time.Minute)
 		m, _, err := b.ledger.Marks(b.t.Context())
 		must(b.t, err)

@@ -136,7 +136,7 @@ func said(r ledger.Row) bool {
 	case ledger.Waiting, ledger.Behind, ledger.WaitsFor:
 		return true
 	}
-	return r.State == ledger.Maybe
+	return r.State == ledger.Maybe || r.State == ledger.Sending
 }
 
 // count compares the books with the ledger. Contents are judged at the end, when all is read back.

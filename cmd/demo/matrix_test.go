@@ -130,13 +130,14 @@ func (w *world) movesOn(open int) bool {
 	return false
 }
 
-// said: a row that is open and says so itself, in the lists.
+// said: a row that is open and says so itself, in the lists. Sending says it only as long as a write may take: after that
+// nobody is at work on it.
 func said(r ledger.Row) bool {
 	switch r.Reason {
 	case ledger.Waiting, ledger.Behind, ledger.WaitsFor:
 		return true
 	}
-	return r.State == ledger.Maybe || r.State == ledger.Sending
+	return r.State == ledger.Maybe || r.State == ledger.Sending && time.Since(r.Updated) <= writeTimeout
 }
 
 // count compares the books with the ledger. Contents are judged at the end, when all is read back.

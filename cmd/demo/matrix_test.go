@@ -88,10 +88,7 @@ const mostReads = 2000
 
 // told: what is not over must be held by something that is said, with what to do.
 func (w *world) told(when string, e expected, mayStop bool) {
-	open := w.open()
-	if e.maybes {
-		open = slices.DeleteFunc(open, func(r ledger.Row) bool { return r.State == ledger.Maybe })
-	}
+	open := w.unexplained(e)
 	if len(open) > 0 && !mayStop {
 		w.t.Errorf("%s %d documents are open, e.g. %s; status %+v", when, len(open), describe(open[0]), w.engine.Status())
 	}
@@ -112,18 +109,23 @@ func (w *world) told(when string, e expected, mayStop bool) {
 		w.t.Errorf("%s writes go on, want them stopped for %q", when, e.stops)
 	}
 	for _, r := range open {
-		if !held[""] && !held[r.Evidence] && !said(r) && !w.movesOn(len(open)) {
+		if !held[""] && !held[r.Evidence] && !said(r) && !w.movesOn(e, len(open)) {
 			w.t.Errorf("%s nothing says why %s is open", when, describe(r))
 			return
 		}
 	}
 }
 
+// unexplained are the rows that are open, without those in doubt where the mode allows them.
+func (w *world) unexplained(e expected) []ledger.Row {
+	return slices.DeleteFunc(w.open(), func(r ledger.Row) bool { return e.maybes && r.State == ledger.Maybe })
+}
+
 // movesOn waits for half a minute for one document fewer to be open: what is at work need not say why it is not over.
-func (w *world) movesOn(open int) bool {
+func (w *world) movesOn(e expected, open int) bool {
 	for range 60 {
 		pass(500 * time.Millisecond)
-		if len(w.open()) < open {
+		if len(w.unexplained(e)) < open {
 			return true
 		}
 	}

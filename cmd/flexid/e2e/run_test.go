@@ -26,6 +26,7 @@ type run struct {
 	script  *script
 	begun   time.Time
 
+	later                later
 	typed                []int64
 	crashes, natsCrashes int
 	people               sync.WaitGroup
@@ -166,7 +167,18 @@ func (r *run) finish(most time.Duration) {
 			r.t.Fatalf("writes wait for a person, though nothing happened that needs one: %s", text)
 		}
 		if time.Since(asked) > 5*time.Second {
-			text, asked = r.unfinished(want), time.Now()
+			rows, err := r.daemons[0].documents()
+			if err != nil {
+				return false, err.Error()
+			}
+			text, asked = r.unfinished(rows, want), time.Now()
+			if inDoubt(rows, want) {
+				if d, err := r.another(); err != nil {
+					return false, err.Error()
+				} else if d != nil {
+					want[d.events[0].id] = d
+				}
+			}
 		}
 		return len(want) == 0 && r.erp.Pending() == 0, text
 	})
@@ -174,6 +186,7 @@ func (r *run) finish(most time.Duration) {
 		r.readBack()
 	}
 	r.endPeople()
+	r.script.documents = append(r.script.documents, r.later.script.documents...)
 	c := &check{t: r.t, run: r}
 	c.everything()
 	r.t.Log(c.summary(time.Since(r.begun)))
@@ -197,16 +210,11 @@ func (r *run) readBack() {
 }
 
 // unfinished says where a few of the events stand that nobody has been told about.
-func (r *run) unfinished(events map[string]*document) string {
+func (r *run) unfinished(rows map[string]row, events map[string]*document) string {
 	some := slices.Sorted(maps.Keys(events))
 	text := fmt.Sprintf("%d of %d events are untold", len(some), r.script.events())
-	rows, err := r.daemons[0].documents()
-	if err != nil {
-		return text + ": " + err.Error()
-	}
 	for _, id := range some[:min(5, len(some))] {
-		address, _, _ := strings.Cut(id, "#")
-		text += fmt.Sprintf("; %s: %s", id, rows[address].standing())
+		text += fmt.Sprintf("; %s: %s", id, rows[events[id].address()].standing())
 	}
 	return text
 }

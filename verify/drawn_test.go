@@ -80,3 +80,23 @@ func TestFenceWhereFlexiDrawsTheNumber(t *testing.T) {
 		})
 	}
 }
+
+// TestProofIsReadBackAtOnce: a document that waits for a record made later learns of it in seconds, not at the next round of
+// read-backs.
+func TestProofIsReadBackAtOnce(t *testing.T) {
+	virtual(t, func(b *bench) {
+		b.set.SettleNoAnswer = 10 * time.Second
+		b.set.ReadBack = 5 * time.Minute
+		b.start()
+		b.created("X", invoice("X"))
+		b.pass(10 * time.Minute)
+		b.first("ext:FLEXID:A", flexitest.Fault{Kind: flexitest.ResetAnswer})
+		b.push(flexi.Create, "A", invoice("", "varSym", "11"))
+		b.pass(10 * time.Minute)
+		if r := b.row("A"); r.State != ledger.Maybe {
+			t.Fatalf("without another record it is %s", r.State)
+		}
+		b.push(flexi.Create, "B", invoice("B"))
+		b.until(time.Minute, "sent again", func() bool { return b.row("A").State == ledger.Confirmed })
+	})
+}

@@ -18,6 +18,7 @@ type fence struct {
 	states map[string]fenceState
 	claims map[ledger.ID]claims // creates of this process
 	kept   map[string]time.Time // by evidence: a record made after this moment came back with its external id
+	wanted map[string]bool      // by evidence: a document in doubt waits for a record made later
 }
 
 type fenceState uint8
@@ -32,7 +33,7 @@ func (f fenceState) String() string { return [...]string{"unknown", "proved", "d
 
 func newFence(system string) *fence {
 	return &fence{
-		prefix: "ext:" + system, states: map[string]fenceState{}, claims: map[ledger.ID]claims{}, kept: map[string]time.Time{},
+		prefix: "ext:" + system, states: map[string]fenceState{}, claims: map[ledger.ID]claims{}, kept: map[string]time.Time{}, wanted: map[string]bool{},
 	}
 }
 
@@ -61,6 +62,7 @@ func (f *fence) came(evidence string, id ledger.ID) {
 	defer f.mu.Unlock()
 	if c, ok := f.claims[id]; ok && c.first.After(f.kept[evidence]) {
 		f.kept[evidence] = c.first
+		delete(f.wanted, evidence)
 	}
 }
 
@@ -80,6 +82,7 @@ func (f *fence) holds(evidence string, id ledger.ID, drawn bool) fenceState {
 	defer f.mu.Unlock()
 	s := f.states[evidence]
 	if s == fenceProved && drawn && !f.kept[evidence].After(f.claims[id].last) {
+		f.wanted[evidence] = true
 		return fenceUnknown
 	}
 	return s
@@ -116,6 +119,13 @@ func (f *fence) of(evidence string) fenceState {
 	return f.states[evidence]
 }
 
+// asked says whether a document waits for a record of the evidence to be read back.
+func (f *fence) asked(evidence string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.states[evidence] == fenceUnknown || f.wanted[evidence]
+}
+
 func (f *fence) all() map[string]string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -133,4 +143,5 @@ func (f *fence) reset() {
 	clear(f.states)
 	clear(f.claims)
 	clear(f.kept)
+	clear(f.wanted)
 }

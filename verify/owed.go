@@ -15,9 +15,9 @@ import (
 )
 
 // readBackAt rounds up to a common moment, so that documents confirmed about the same time are read back in one request.
-// Where the fence is not known yet the read-back comes at once: it settles that question for the others.
+// Where a document waits to learn whether the fence holds the read-back comes at once: it settles that question.
 func (e *Engine) readBackAt(evidence string, now time.Time) time.Time {
-	if e.fence.of(evidence) == fenceUnknown {
+	if e.fence.asked(evidence) {
 		return now
 	}
 	return now.Add(e.o.Settings.ReadBack).Truncate(e.o.Settings.ReadBack / 4).Add(e.o.Settings.ReadBack / 4)

@@ -22,7 +22,7 @@ func (r *run) another() (*document, error) {
 	if time.Since(l.last) < laterEvery {
 		return nil, nil
 	}
-	l.script.prefix, l.last = r.script.prefix+"-later", time.Now()
+	l.script.prefix, l.last = r.script.prefix+"-LATER", time.Now()
 	for {
 		l.next++
 		l.script.invoice(l.next)

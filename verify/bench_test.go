@@ -105,6 +105,7 @@ const roundTrip = 5 * time.Millisecond
 
 func TestMain(m *testing.M) {
 	testenv.InMemory()
+	testenv.SeldomCollect()
 	os.Exit(m.Run())
 }
 

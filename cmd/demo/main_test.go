@@ -17,6 +17,7 @@ import (
 
 func TestMain(m *testing.M) {
 	testenv.InMemory()
+	testenv.SeldomCollect()
 	goleak.VerifyTestMain(m)
 }
 

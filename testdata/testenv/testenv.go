@@ -9,6 +9,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"runtime/debug"
 	"strconv"
 	"testing"
 )
@@ -65,5 +66,13 @@ func Parallel(n int) {
 	}
 	if err := flag.Set("test.parallel", strconv.Itoa(n)); err != nil {
 		panic(fmt.Sprintf("setting -parallel: %v", err)) // the testing package always has it
+	}
+}
+
+// SeldomCollect lets this process collect garbage a quarter as often, unless GOGC says how often: virtual time makes much
+// garbage in a moment and needs little memory.
+func SeldomCollect() {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(400)
 	}
 }

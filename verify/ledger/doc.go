@@ -13,6 +13,12 @@
 //     *MissingError; an undecided one in *UndecidedError. After any error nothing may be sent on the strength of the
 //     claim.
 //
+// What waits to be stored goes to the disk together, in one atomic batch (group.go): a call of this package is still one
+// compare-and-set, decided by itself. Several keys are stored as a whole or not at all only by Ledger.commit.
+//
+// The bucket keeps two revisions of a key. The server stores a batch with its syncs put off, and removes the revisions that
+// are replaced before the new ones are on the disk: with one revision a cut of power in that moment loses acknowledged rows.
+//
 // Keys of the bucket (hashes are SHA-256, shortened to 160 bits, base32):
 //
 //	d.<id>        Row, the state of one document; id = RowID(company, evidence, external id)

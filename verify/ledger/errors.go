@@ -17,6 +17,8 @@ var (
 	ErrNewer = errors.New("the row was written by a newer version of flexid")
 	// ErrDamaged: what is stored cannot be read. It must be left alone.
 	ErrDamaged = errors.New("what the ledger holds there cannot be read")
+	// ErrNoBatches: the server stores one key at a time only, so several cannot be stored as a whole.
+	ErrNoBatches = errors.New("the NATS server takes no atomic batches: it needs version 2.12 and allow_atomic on the ledger's stream")
 	// ErrHave: Append found the same event of the same message stored already. The message is done.
 	ErrHave = errors.New("the event is in the ledger already")
 )

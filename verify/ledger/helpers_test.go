@@ -153,6 +153,26 @@ func (m *memory) Update(ctx context.Context, key string, value []byte, revision 
 	return m.seq, nil
 }
 
+// Commit stores all or nothing, as an atomic batch.
+func (m *memory) Commit(ctx context.Context, puts []put) (uint64, error) {
+	m.n.Add(1)
+	if err := ctx.Err(); err != nil {
+		return 0, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, p := range puts {
+		if m.keys[p.key].revision != p.revision {
+			return 0, wrongLast(10071)
+		}
+	}
+	for _, p := range puts {
+		m.seq++
+		m.keys[p.key] = memEntry{value: append([]byte(nil), p.value...), revision: m.seq}
+	}
+	return m.seq, nil
+}
+
 func wrongLast(code jetstream.ErrorCode) error {
 	return fmt.Errorf("nats: %w", &jetstream.APIError{Code: 400, ErrorCode: code, Description: "wrong last sequence"})
 }

@@ -77,6 +77,7 @@ func Open(ctx context.Context, js jetstream.JetStream, o Options) (*Ledger, erro
 	if err != nil {
 		return nil, fmt.Errorf("opening the ledger: %w", err)
 	}
+	s.gather(have.AllowAtomicPublish, o.Token())
 	l := &Ledger{store: s, id: have.Metadata[metaLedgerID], now: o.Now, token: o.Token}
 	if err := l.pin(ctx, o.Company, o.System); err != nil {
 		return nil, fmt.Errorf("opening the ledger: %w", err)
@@ -100,6 +101,19 @@ func bind(ctx context.Context, js jetstream.JetStream, bucket string, o Options)
 	}
 	return &store{kv: kv, js: js, bucket: bucket, timeout: o.Timeout, log: o.Log}, nil
 }
+
+// gather lets writes wait for each other, to go to the disk together where the server can store several keys as a whole.
+func (s *store) gather(batches bool, name string) {
+	s.group = &group{one: s.update, timeout: s.timeout}
+	if batches {
+		s.group.batch = &wire{nc: s.js.Conn(), bucket: s.bucket, name: name}
+	} else {
+		s.log.Warn().Msg("ledger: " + ErrNoBatches.Error() + "; everything is stored one by one, and slower")
+	}
+}
+
+// Batches says whether several keys can be stored as a whole; without it everything holds, slower.
+func (l *Ledger) Batches() bool { return l.group != nil && !l.group.noBatches() }
 
 // LedgerID is the random name of this ledger; the intake stream's metadata carries it.
 func (l *Ledger) LedgerID() string { return l.id }

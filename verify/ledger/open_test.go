@@ -25,7 +25,8 @@ func TestOpen(t *testing.T) {
 	noErr(t, err)
 	c := info.CachedInfo().Config
 	want(t, "direct reads", c.AllowDirect, false)
-	want(t, "history", c.MaxMsgsPerSubject, 1)
+	want(t, "history", c.MaxMsgsPerSubject, 2)
+	want(t, "atomic batches", c.AllowAtomicPublish, true)
 	want(t, "discard", c.Discard, jetstream.DiscardNew)
 	want(t, "storage", c.Storage, jetstream.FileStorage)
 	want(t, "deletes denied", c.DenyDelete, true)
@@ -107,17 +108,20 @@ func TestContradictingBucketIsRefused(t *testing.T) {
 		change func(*jetstream.StreamConfig)
 		says   string
 	}{
-		"good":            {func(*jetstream.StreamConfig) {}, ""},
-		"direct reads":    {func(c *jetstream.StreamConfig) { c.AllowDirect = true }, "AllowDirect"},
-		"history":         {func(c *jetstream.StreamConfig) { c.MaxMsgsPerSubject = 5 }, "history is 5"},
-		"expiry":          {func(c *jetstream.StreamConfig) { c.MaxAge = time.Hour }, "expire after 1h"},
-		"memory":          {func(c *jetstream.StreamConfig) { c.Storage = jetstream.MemoryStorage }, "memory"},
-		"discard old":     {func(c *jetstream.StreamConfig) { c.Discard = jetstream.DiscardOld }, "drops its oldest rows"},
-		"few keys":        {func(c *jetstream.StreamConfig) { c.MaxMsgs = 10 }, "at most 10 keys"},
-		"other subjects":  {func(c *jetstream.StreamConfig) { c.Subjects = []string{"$KV.flexid_ledger.d.>"} }, "subjects"},
-		"not ours":        {func(c *jetstream.StreamConfig) { c.Metadata = nil }, "not made by flexid"},
-		"newer format":    {func(c *jetstream.StreamConfig) { c.Metadata["flexid.format"] = "2" }, "newer flexid"},
-		"async":           {func(c *jetstream.StreamConfig) { c.PersistMode = jetstream.AsyncPersistMode }, "async"},
+		"good":           {func(*jetstream.StreamConfig) {}, ""},
+		"direct reads":   {func(c *jetstream.StreamConfig) { c.AllowDirect = true }, "AllowDirect"},
+		"history":        {func(c *jetstream.StreamConfig) { c.MaxMsgsPerSubject = 5 }, "history is 5"},
+		"expiry":         {func(c *jetstream.StreamConfig) { c.MaxAge = time.Hour }, "expire after 1h"},
+		"memory":         {func(c *jetstream.StreamConfig) { c.Storage = jetstream.MemoryStorage }, "memory"},
+		"discard old":    {func(c *jetstream.StreamConfig) { c.Discard = jetstream.DiscardOld }, "drops its oldest rows"},
+		"few keys":       {func(c *jetstream.StreamConfig) { c.MaxMsgs = 10 }, "at most 10 keys"},
+		"other subjects": {func(c *jetstream.StreamConfig) { c.Subjects = []string{"$KV.flexid_ledger.d.>"} }, "subjects"},
+		"not ours":       {func(c *jetstream.StreamConfig) { c.Metadata = nil }, "not made by flexid"},
+		"newer format":   {func(c *jetstream.StreamConfig) { c.Metadata["flexid.format"] = "2" }, "newer flexid"},
+		"history of one": {func(c *jetstream.StreamConfig) { c.MaxMsgsPerSubject = 1 }, "older flexid"},
+		"async": {func(c *jetstream.StreamConfig) {
+			c.AllowAtomicPublish, c.PersistMode = false, jetstream.AsyncPersistMode
+		}, "async"},
 		"several at once": {func(c *jetstream.StreamConfig) { c.AllowDirect, c.MaxAge = true, time.Hour }, "AllowDirect"},
 	}
 	for name, c := range cases {

@@ -1,9 +1,11 @@
 package ledger
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,6 +24,7 @@ type keyValue interface {
 // store repeats calls of a bucket until they are decided.
 type store struct {
 	kv      keyValue
+	group   *group // gathers first attempts; nil = each goes alone
 	js      jetstream.JetStream
 	bucket  string
 	timeout time.Duration // of one call
@@ -53,12 +56,19 @@ const (
 	conflict              // another revision than expected
 	full                  // refused for lack of room
 	large                 // refused for its size
+	spoilt                // a batch that the server gave up: nothing of it is stored
+	disabled              // the server takes no batches for this stream
+	apart                 // as spoilt, for what may be another's fault
 	gone                  // the server says that there is no such stream
 	closed                // our connection is closed for good
 )
 
 func classify(err error) fault {
 	switch {
+	case errors.Is(err, errApart):
+		return apart
+	case errors.Is(err, ErrNoBatches):
+		return disabled
 	case errors.Is(err, jetstream.ErrKeyExists), errors.Is(err, jetstream.ErrKeyRevisionMismatch):
 		return conflict
 	case errors.Is(err, nats.ErrMaxPayload):
@@ -77,10 +87,14 @@ func classify(err error) fault {
 	switch api.ErrorCode {
 	case 10071, 10164: // wrong last sequence; the second on replicated streams
 		return conflict
-	case 10054: // message size
+	case 10054, 10199: // message size, batch size
 		return large
 	case 10002, 10023, 10028, 10047: // limits of account, server, memory, storage
 		return full
+	case 10174: // atomic publish is disabled
+		return disabled
+	case 10175, 10176, 10179, 10200, 10201, 10210: // sequence missing, incomplete, bad id, bad commit, id used twice, too many batches
+		return spoilt
 	case 10077: // the store refused: a limit of the stream
 		if strings.Contains(api.Description, "too large") {
 			return large
@@ -93,18 +107,27 @@ func classify(err error) fault {
 // cas stores value if key still has the revision. It repeats the very same call until it is decided or ctx is over; the
 // value must differ from every other ever stored under the key (a random token), since finding it proves that it is ours.
 func (s *store) cas(ctx context.Context, key string, value []byte, revision uint64) (uint64, error) {
-	t := &try{store: s, key: key, value: value, revision: revision}
+	return s.commit(ctx, []put{{key, value, revision}})
+}
+
+// commit is cas for several keys, all of them or none: it gives the revision of the last one. Only the first key decides what
+// became of an attempt without an answer, so nobody may write it who does not write all of them.
+func (s *store) commit(ctx context.Context, puts []put) (uint64, error) {
+	t := &try{store: s, puts: puts}
 	for {
 		if ctx.Err() != nil {
 			return 0, t.undecided(ctx)
 		}
-		rev, err := s.update(ctx, key, value, revision)
+		rev, err := t.attempt(ctx)
 		if err == nil {
 			return rev, nil
 		}
 		t.count, t.last = t.count+1, err
 		f := classify(err)
-		if f == lost && ctx.Err() != nil {
+		switch {
+		case f == apart && !t.open:
+			continue // at once, alone
+		case f == lost && ctx.Err() != nil:
 			return 0, t.undecided(ctx)
 		}
 		rev, done, err := t.judge(ctx, f)
@@ -115,22 +138,35 @@ func (s *store) cas(ctx context.Context, key string, value []byte, revision uint
 	}
 }
 
-func (s *store) update(ctx context.Context, key string, value []byte, revision uint64) (uint64, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
-	return s.kv.Update(ctx, key, value, revision)
+func (s *store) update(ctx context.Context, p put) (uint64, error) {
+	return s.kv.Update(ctx, p.key, p.value, p.revision)
 }
 
-// try is one compare-and-set on its way to a decision.
+// try is what is stored as a whole or not at all on its way to a decision.
 type try struct {
-	store    *store
-	key      string
-	value    []byte
-	revision uint64
-	count    int
-	last     error
-	open     bool // an earlier call may have been stored
-	odd      int  // reads that contradict the store
+	store *store
+	puts  []put // the first one decides
+	count int
+	last  error
+	open  bool // an earlier call may have been stored
+	odd   int  // reads that contradict the store
+}
+
+// attempt stores the puts once, the first time along with what others store.
+func (t *try) attempt(ctx context.Context) (uint64, error) {
+	g := t.store.group
+	if g != nil && t.count == 0 {
+		return g.store(ctx, t.puts)
+	}
+	ctx, cancel := context.WithTimeout(ctx, t.store.timeout)
+	defer cancel()
+	switch {
+	case len(t.puts) == 1:
+		return t.store.update(ctx, t.puts[0])
+	case g == nil || g.noBatches():
+		return 0, ErrNoBatches
+	}
+	return g.batch.Commit(ctx, t.puts)
 }
 
 // judge says whether a failed call is decided, and how.
@@ -148,6 +184,12 @@ func (t *try) judge(ctx context.Context, f fault) (rev uint64, done bool, err er
 		return 0, true, t.refusal(f)
 	case gone:
 		return 0, true, &MissingError{Bucket: s.bucket}
+	case spoilt:
+		return 0, false, nil // nothing new is on its way
+	case disabled:
+		if len(t.puts) > 1 && !t.open {
+			return 0, true, ErrNoBatches
+		}
 	case closed:
 		return 0, true, t.undecided(ctx)
 	case silent:
@@ -156,7 +198,7 @@ func (t *try) judge(ctx context.Context, f fault) (rev uint64, done bool, err er
 		}
 	}
 	if !t.open {
-		s.log.Warn().Str("key", t.key).Err(t.last).Msg("ledger: store does not answer, the same write is repeated until it is decided")
+		s.log.Warn().Str("key", t.puts[0].key).Err(t.last).Msg("ledger: store does not answer, the same write is repeated until it is decided")
 	}
 	t.open = true
 	return 0, false, nil
@@ -164,35 +206,43 @@ func (t *try) judge(ctx context.Context, f fault) (rev uint64, done bool, err er
 
 func (t *try) refusal(f fault) error {
 	if f == large {
-		return &TooLargeError{Key: t.key, Bytes: len(t.value)}
+		p := slices.MaxFunc(t.puts, func(a, b put) int { return cmp.Compare(len(a.value), len(b.value)) })
+		return &TooLargeError{Key: p.key, Bytes: len(p.value)}
 	}
 	return &FullError{Bucket: t.store.bucket, Err: t.last}
 }
 
 // compare reads who wrote. Not done means: the store moved on or will, ask it again.
 func (t *try) compare(ctx context.Context) (uint64, bool, error) {
-	e, err := t.store.read(ctx, t.key)
-	switch {
-	case errors.Is(err, jetstream.ErrKeyNotFound):
-		if t.odd++; t.odd < stale {
+	older := false
+	for i, p := range t.puts {
+		e, err := t.store.read(ctx, p.key)
+		switch {
+		case errors.Is(err, jetstream.ErrKeyNotFound):
+			if p.revision == 0 && len(t.puts) > 1 {
+				continue // as it was
+			}
+			if t.odd++; t.odd < stale {
+				return 0, false, nil
+			}
+			return 0, true, &ConflictError{Key: p.key, Expected: p.revision, Deleted: true}
+		case err != nil:
+			if classify(err) == gone {
+				return 0, true, &MissingError{Bucket: t.store.bucket}
+			}
+			t.last = err
 			return 0, false, nil
+		case string(e.Value()) == string(p.value):
+			return e.Revision() + uint64(len(t.puts)-1-i), true, nil
+		case e.Revision() > p.revision:
+			return 0, true, &ConflictError{Key: p.key, Expected: p.revision, Found: e.Revision()}
 		}
-		return 0, true, &ConflictError{Key: t.key, Expected: t.revision, Deleted: true}
-	case err != nil:
-		if classify(err) == gone {
-			return 0, true, &MissingError{Bucket: t.store.bucket}
-		}
-		t.last = err
-		return 0, false, nil
-	case string(e.Value()) == string(t.value):
-		return e.Revision(), true, nil
-	case e.Revision() > t.revision:
-		return 0, true, &ConflictError{Key: t.key, Expected: t.revision, Found: e.Revision()}
+		older = older || e.Revision() < p.revision
 	}
 	// The expected revision or an older one: a write, perhaps ours, is on its way through the replicas, or the read is old.
-	if e.Revision() < t.revision {
+	if older {
 		if t.odd++; t.odd >= stale {
-			return 0, true, &ConflictError{Key: t.key, Expected: t.revision, Found: e.Revision()}
+			return 0, true, &ConflictError{Key: t.puts[0].key, Expected: t.puts[0].revision}
 		}
 	}
 	return 0, false, nil
@@ -206,7 +256,7 @@ func (t *try) undecided(ctx context.Context) error {
 	case over != nil && !errors.Is(err, over):
 		err = fmt.Errorf("%w, %w", err, over)
 	}
-	return &UndecidedError{Subject: subject(t.store.bucket, t.key), Tries: t.count, Err: err}
+	return &UndecidedError{Subject: subject(t.store.bucket, t.puts[0].key), Tries: t.count, Err: err}
 }
 
 func subject(bucket, key string) string { return "$KV." + bucket + "." + key }

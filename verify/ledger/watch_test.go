@@ -78,7 +78,7 @@ func (w *watched) note(c Change) {
 	}
 }
 
-func put(t *testing.T, l *Ledger, key string, s State) Row {
+func putRow(t *testing.T, l *Ledger, key string, s State) Row {
 	t.Helper()
 	row := sampleRow(key)
 	row.ID, row.State = ID(key), s
@@ -95,7 +95,7 @@ func TestWatch(t *testing.T) {
 	b := newBox(t)
 	l, js := b.ledger()
 	for i := range 300 { // more than one pull
-		put(t, l, fmt.Sprint("a", i), Queued)
+		putRow(t, l, fmt.Sprint("a", i), Queued)
 	}
 	_, err := l.Append(t.Context(), Row{ID: "a0"}, sampleEvent(1), nil) // an event is no row
 	noErr(t, err)
@@ -103,11 +103,11 @@ func TestWatch(t *testing.T) {
 	w.until("ready", func() bool { return w.ready == 1 })
 	want(t, "rows", len(w.rows), 300)
 
-	last := put(t, l, "a5", Sending)
+	last := putRow(t, l, "a5", Sending)
 	w.until("a change", func() bool { return w.rows["a5"].State == Sending })
 	want(t, "revision", w.rows["a5"].Revision, last.Revision)
 	want(t, "token", w.rows["a5"].Token, last.Token)
-	put(t, l, "new", Queued)
+	putRow(t, l, "new", Queued)
 	w.until("a new row", func() bool { return len(w.rows) == 301 })
 
 	kv, err := js.KeyValue(t.Context(), l.Bucket())
@@ -132,7 +132,7 @@ func TestWatchOfAnEmptyLedger(t *testing.T) {
 	l, _ := newBox(t).ledger()
 	w := watchRows(t, l)
 	w.until("ready", func() bool { return w.ready == 1 })
-	put(t, l, "a", Queued)
+	putRow(t, l, "a", Queued)
 	w.until("row", func() bool { return len(w.rows) == 1 })
 }
 
@@ -141,16 +141,16 @@ func TestWatchOverRestart(t *testing.T) {
 	t.Parallel()
 	b := newBox(t)
 	l, _ := b.ledger()
-	put(t, l, "a", Queued)
-	put(t, l, "b", Queued)
+	putRow(t, l, "a", Queued)
+	putRow(t, l, "b", Queued)
 	w := watchRows(t, l)
 	w.until("ready", func() bool { return w.ready == 1 })
 	b.stop()
 	b.start()
-	put(t, l, "b", Maybe) // perhaps before the watch is back
+	putRow(t, l, "b", Maybe) // perhaps before the watch is back
 	w.until("resync", func() bool { return w.resyncs > 0 && w.ready > 1 && w.rows["b"].State == Maybe })
 	want(t, "rows", len(w.rows), 2)
-	put(t, l, "c", Queued)
+	putRow(t, l, "c", Queued)
 	w.until("live again", func() bool { return len(w.rows) == 3 })
 }
 
@@ -199,7 +199,7 @@ func TestWatchBroken(t *testing.T) {
 			t.Parallel()
 			b := newBox(t)
 			l, js := b.ledger()
-			put(t, l, "a", Queued)
+			putRow(t, l, "a", Queued)
 			w := watchRows(t, l)
 			w.until("ready", func() bool { return w.ready == 1 })
 			c.damage(t, js)
@@ -209,13 +209,13 @@ func TestWatchBroken(t *testing.T) {
 					return len(w.errs) > 0 && errors.As(w.errs[len(w.errs)-1], &missing)
 				})
 				mustOpen(t, js, Options{Create: true})
-				put(t, l, "a", Queued)
+				putRow(t, l, "a", Queued)
 			}
 			w.until("resync", func() bool { return w.resyncs > 0 && w.ready >= 2 && w.rows["a"].ID == "a" })
 			if len(w.errs) == 0 {
 				t.Fatal("the break was not told")
 			}
-			put(t, l, "b", Queued)
+			putRow(t, l, "b", Queued)
 			w.until("live again", func() bool { return w.rows["b"].ID == "b" })
 		})
 	}
@@ -258,7 +258,7 @@ func TestWatchEndsWithItsContext(t *testing.T) {
 		js := b.connect()
 		l := mustOpen(t, js, Options{Create: true})
 		for i := range 10 {
-			put(t, l, fmt.Sprint("k", i), Queued)
+			putRow(t, l, fmt.Sprint("k", i), Queued)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		c, err := l.Watch(ctx)
@@ -301,7 +301,7 @@ func TestList(t *testing.T) {
 	}
 	want(t, "empty", count(nil), 0)
 	for i := range 600 {
-		put(t, l, fmt.Sprint("k", i), []State{Queued, Maybe, Confirmed}[i%3])
+		putRow(t, l, fmt.Sprint("k", i), []State{Queued, Maybe, Confirmed}[i%3])
 	}
 	want(t, "all", count(nil), 600)
 	want(t, "maybes", count(func(r *Row) bool { return r.State == Maybe }), 200)
@@ -347,7 +347,7 @@ func TestListWhileRowsChange(t *testing.T) {
 	l, _ := b.ledger()
 	const n = 400
 	for i := range n {
-		put(t, l, fmt.Sprint("k", i), Queued)
+		putRow(t, l, fmt.Sprint("k", i), Queued)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup

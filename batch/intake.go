@@ -7,32 +7,39 @@ import (
 	"github.com/rs/zerolog"
 
 	"flexid/verify"
+	"flexid/verify/ledger"
 )
 
-// Acceptor takes an event over: it returns nil only when the whole event is durable, also one that cannot be read. It may
-// be called again with the same event after an error and after a redelivery.
+// Acceptor takes events over: what it tells of is durable, with the cursor, in whole, also events that cannot be read. It may be
+// called again with the same events after an error.
 type Acceptor interface {
-	Accept(ctx context.Context, e verify.Event) (verify.Receipt, error)
+	AcceptAll(ctx context.Context, events []verify.Event, cursor func(n int) *ledger.Cursor, careful bool) ([]verify.Receipt, error)
 }
 
-// Intake takes messages over for good. It is the handler of stream.Consumer.
+// Intake takes messages over for good. It is the taker of stream.Reader.
 type Intake struct {
 	Decoder  Decoder
 	Acceptor Acceptor
 	Log      zerolog.Logger
 }
 
-// Handle decodes one message and has it accepted. After nil the message may be acknowledged.
-func (i *Intake) Handle(ctx context.Context, m Message) error {
-	event := i.Decoder.Decode(m)
-	receipt, err := i.Acceptor.Accept(ctx, event)
+// Take decodes messages and has them accepted, as many as go together.
+func (i *Intake) Take(ctx context.Context, ms []Message, cursor func(n int) *ledger.Cursor, careful bool) (int, error) {
+	events := make([]verify.Event, len(ms))
+	for n, m := range ms {
+		events[n] = i.Decoder.Decode(m)
+		events[n].Again = m.Again
+	}
+	receipts, err := i.Acceptor.AcceptAll(ctx, events, cursor, careful)
 	if err != nil {
-		return fmt.Errorf("accepting event %s of %s: %w", event.EventID, m.Subject, err)
+		return 0, fmt.Errorf("accepting events from message %d of %s on: %w", ms[0].Seq, ms[0].Stream, err)
 	}
-	// The line for people is written when it parks, as of every parking.
-	if event.Problem != "" && !receipt.Again {
-		i.Log.Debug().Str("evidence", event.Evidence).Str("key", event.Key).Str("event_id", event.EventID).
-			Uint64("seq", m.Seq).Str("problem", event.Problem).Msg("event cannot be read; it is parked with its bytes")
+	for n, receipt := range receipts {
+		// The line for people is written when it parks, as of every parking.
+		if e := events[n]; e.Problem != "" && !receipt.Again {
+			i.Log.Debug().Str("evidence", e.Evidence).Str("key", e.Key).Str("event_id", e.EventID).
+				Uint64("seq", ms[n].Seq).Str("problem", e.Problem).Msg("event cannot be read; it is parked with its bytes")
+		}
 	}
-	return nil
+	return len(receipts), nil
 }

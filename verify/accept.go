@@ -13,14 +13,90 @@ import (
 	"flexid/verify/ledger"
 )
 
-// Accept makes an event durable at its document: after a nil error the message may be acknowledged, and the ledger owns
-// the schedule. Any error means "not known to be durable": deliver the message again, Accept recognises it.
-func (e *Engine) Accept(ctx context.Context, in Event) (Receipt, error) {
+// Accept makes one event durable at its document, beside any stream. Any error means "not known to be durable": accept it
+// again, it is recognised by its place.
+func (e *Engine) Accept(ctx context.Context, in Event) (receipt Receipt, err error) {
+	err = e.alone(ctx, func(b *ledger.Batch) error {
+		receipt, err = e.acceptInto(ctx, b, in)
+		return err
+	})
+	return receipt, err
+}
+
+// alone stores a batch of one event, which put puts into it, as often as somebody else is faster.
+func (e *Engine) alone(ctx context.Context, put func(b *ledger.Batch) error) error {
+	if err := e.hasBegun(ctx); err != nil {
+		return err
+	}
+	for known := e.index.knows; ; known = nil {
+		b := e.o.Ledger.Begin(known)
+		if err := put(b); err != nil {
+			return err
+		}
+		err := e.commit(ctx, b, nil)
+		var conflict *ledger.ConflictError
+		if err == nil || ctx.Err() != nil || !errors.As(err, &conflict) && !errors.Is(err, ledger.ErrNoBatches) {
+			return err
+		}
+	}
+}
+
+func (e *Engine) hasBegun(ctx context.Context) error {
 	select {
 	case <-e.begun:
+		return nil
 	case <-ctx.Done():
-		return Receipt{}, fmt.Errorf("waiting for the ledger: %w", ctx.Err())
+		return fmt.Errorf("waiting for the ledger: %w", ctx.Err())
 	}
+}
+
+func (e *Engine) commit(ctx context.Context, b *ledger.Batch, c *ledger.Cursor) error {
+	rows, err := e.o.Ledger.Commit(ctx, b, c)
+	if err != nil {
+		return e.storeError(err)
+	}
+	for i := range rows {
+		e.arrived(&rows[i])
+	}
+	return nil
+}
+
+// AcceptAll makes events durable at their documents, in order, as many of them as go into one batch, and tells of each what
+// became of it; after a nil error the ledger owns the schedule of those. cursor, if not nil, says for a number of events how far
+// their stream is taken with them: it moves in the same batch. careful is for events of which a batch was refused: nothing
+// is taken to be new without a look. Errors are those of ledger.Batch.Commit; after each of them everything is read again.
+func (e *Engine) AcceptAll(ctx context.Context, ins []Event, cursor func(n int) *ledger.Cursor, careful bool) ([]Receipt, error) {
+	if err := e.hasBegun(ctx); err != nil {
+		return nil, err
+	}
+	known := e.index.knows
+	if careful {
+		known = nil
+	}
+	b := e.o.Ledger.Begin(known)
+	receipts := make([]Receipt, 0, len(ins))
+	for _, in := range ins {
+		if b.Full() {
+			break
+		}
+		receipt, err := e.acceptInto(ctx, b, in)
+		if err != nil {
+			return nil, err
+		}
+		receipts = append(receipts, receipt)
+	}
+	var c *ledger.Cursor
+	if cursor != nil {
+		c = cursor(len(receipts))
+	}
+	if err := e.commit(ctx, b, c); err != nil {
+		return nil, fmt.Errorf("taking %d events: %w", len(receipts), err)
+	}
+	return receipts, nil
+}
+
+// acceptInto puts one event into a batch, set aside where it can never be stored as it is.
+func (e *Engine) acceptInto(ctx context.Context, b *ledger.Batch, in Event) (Receipt, error) {
 	if len(in.Key) > mostKey {
 		in.Problem = fmt.Sprintf("the key has %d bytes, more than %d", len(in.Key), mostKey)
 		if in.Raw == nil {
@@ -28,16 +104,16 @@ func (e *Engine) Accept(ctx context.Context, in Event) (Receipt, error) {
 		}
 		in.Key = ""
 	}
-	receipt, row, err := e.take(ctx, in)
+	receipt, row, err := e.take(ctx, b, in)
 	if err == nil || !ledger.Never(err) {
 		return receipt, err
 	}
 	// It would end like this at every try, and everybody's events wait behind it.
-	return e.setAside(ctx, in, row, err)
+	return e.setAside(ctx, b, in, row, err)
 }
 
 // take appends an event to the document it names, whose row it gives.
-func (e *Engine) take(ctx context.Context, in Event) (Receipt, ledger.Row, error) {
+func (e *Engine) take(ctx context.Context, b *ledger.Batch, in Event) (Receipt, ledger.Row, error) {
 	ev := eventOf(in)
 	if in.Key == "" {
 		// It cannot be looked up under any name, so it gets one of its own and stays visible.
@@ -52,20 +128,20 @@ func (e *Engine) take(ctx context.Context, in Event) (Receipt, ledger.Row, error
 	receipt := Receipt{Evidence: in.Evidence, Source: in.Source, Key: in.Key}
 
 	if in.Given {
-		claim, err := e.o.Ledger.TakeEventID(ctx, in.EventID, fingerprint(&ev), row.ID, ev.Stream)
+		claim, err := b.TakeEventID(ctx, in.EventID, fingerprint(&ev), row.ID, ev.Stream)
 		if err != nil {
 			return receipt, row, fmt.Errorf("recording event id %q: %w", in.EventID, e.storeError(err))
 		}
 		// The same place in the stream is the same message delivered again, also if it is read otherwise now.
 		again := !claim.New && claim.Ref != ev.Stream
 		if again {
-			if again, err = e.ofThisCompany(ctx, claim.Row); err != nil {
+			if again, err = e.ofThisCompany(ctx, b, claim.Row); err != nil {
 				return receipt, row, err
 			}
 		}
 		switch {
 		case again && claim.Same:
-			receipt, err := e.acceptAgain(ctx, receipt, row, ev)
+			receipt, err := e.acceptAgain(ctx, b, receipt, row, ev)
 			return receipt, row, err
 		case again:
 			ev.Born = ledger.IDReused
@@ -73,16 +149,18 @@ func (e *Engine) take(ctx context.Context, in Event) (Receipt, ledger.Row, error
 				"event id %q was used before for another document or content: send the change with an event id of its own", in.EventID)}
 		}
 	}
-	receipt, err := e.append(ctx, receipt, row, ev)
+	receipt, err := e.append(ctx, b, receipt, row, ev)
 	return receipt, row, err
 }
 
 // ofThisCompany: the row that took an event id took it in the present company's time. An id from before is as good as new.
-func (e *Engine) ofThisCompany(ctx context.Context, id ledger.ID) (bool, error) {
+func (e *Engine) ofThisCompany(ctx context.Context, rows interface {
+	Get(ctx context.Context, id ledger.ID) (ledger.Row, error)
+}, id ledger.ID) (bool, error) {
 	if e.marks.era() == 0 {
 		return true, nil
 	}
-	row, err := e.o.Ledger.Get(ctx, id)
+	row, err := rows.Get(ctx, id)
 	if ledger.Never(err) || errors.Is(err, ledger.ErrNoRow) {
 		return true, nil // about to come, or never will: as without an acceptance
 	}
@@ -107,7 +185,7 @@ func (e *Engine) Knows(ctx context.Context, in Event) (known, same bool, err err
 	if err != nil || !known {
 		return false, false, err
 	}
-	if known, err = e.ofThisCompany(ctx, claim.Row); err != nil || !known {
+	if known, err = e.ofThisCompany(ctx, e.o.Ledger, claim.Row); err != nil || !known {
 		return false, false, err
 	}
 	aside, err := e.o.Ledger.AsideEvent(ctx, in.EventID)
@@ -119,47 +197,46 @@ const mostKey = 1024
 
 // acceptAgain: the same event with the same document. It costs no write. It is added to the history only where it would
 // not hide what became of the first one.
-func (e *Engine) acceptAgain(ctx context.Context, receipt Receipt, row ledger.Row, ev ledger.Event) (Receipt, error) {
-	have, err := e.o.Ledger.Get(ctx, row.ID)
+func (e *Engine) acceptAgain(ctx context.Context, b *ledger.Batch, receipt Receipt, row ledger.Row, ev ledger.Event) (Receipt, error) {
+	have, err := b.Get(ctx, row.ID)
 	if err != nil && !errors.Is(err, ledger.ErrNoRow) {
 		return receipt, fmt.Errorf("reading %s: %w", receipt.Key, e.storeError(err))
 	}
-	aside, asideErr := e.o.Ledger.AsideEvent(ctx, ev.EventID)
+	aside, asideErr := b.AsideEvent(ctx, ev.EventID)
 	if asideErr != nil && !ledger.Never(asideErr) {
 		return receipt, fmt.Errorf("reading what was set aside of event id %q: %w", ev.EventID, e.storeError(asideErr))
 	}
 	switch {
 	case len(aside) > 0:
 		// The first one had no effect: it could not be stored.
-		return e.append(ctx, receipt, row, ev)
+		return e.append(ctx, b, receipt, row, ev)
 	case errors.Is(err, ledger.ErrNoRow):
 		// The first delivery took the event id and never reached the row.
-		return e.append(ctx, receipt, row, ev)
+		return e.append(ctx, b, receipt, row, ev)
 	case have.State == ledger.Confirmed && !have.More():
 		if !e.gate.otherBooks() { // else what is known may be of other books: it is judged when a person has accepted them
 			ev.Born = ledger.Repeated
 		}
-		return e.append(ctx, receipt, row, ev)
+		return e.append(ctx, b, receipt, row, ev)
 	}
 	receipt.State, receipt.Reason, receipt.Again = string(have.State), string(have.Reason), true
 	return receipt, nil
 }
 
-func (e *Engine) append(ctx context.Context, receipt Receipt, row ledger.Row, ev ledger.Event) (Receipt, error) {
+func (e *Engine) append(ctx context.Context, b *ledger.Batch, receipt Receipt, row ledger.Row, ev ledger.Event) (Receipt, error) {
 	if ev.Born == "" && ev.Op != flexi.Delete && ev.Op != flexi.Storno && ev.Number != "" && pairless(row.Evidence) {
 		// The number is taken in the order of intake, so that a later event that refers to it by code: finds this row.
-		if _, err := e.o.Ledger.TakeNumber(ctx, row.Evidence, ev.Number, row.ID); err != nil {
+		if _, err := b.TakeNumber(ctx, row.Evidence, ev.Number, row.ID); err != nil {
 			return receipt, fmt.Errorf("taking number %s: %w", ev.Number, e.storeError(err))
 		}
 	}
-	got, err := e.o.Ledger.Append(ctx, row, ev, func(r *ledger.Row) { e.appended(r, &ev) })
+	got, err := b.Append(ctx, row, ev, func(r *ledger.Row) { e.appended(r, &ev) })
 	if errors.Is(err, ledger.ErrHave) {
 		receipt.Again, err = true, nil
 	}
 	if err != nil {
 		return receipt, fmt.Errorf("appending event %s to %s/%s: %w", ev.EventID, row.Evidence, row.Key, e.storeError(err))
 	}
-	e.arrived(&got)
 	receipt.State, receipt.Reason = string(got.State), string(got.Reason)
 	return receipt, nil
 }
@@ -185,7 +262,7 @@ func (e *Engine) appended(r *ledger.Row, ev *ledger.Event) {
 // eventOf turns an event into what the ledger keeps.
 func eventOf(in Event) ledger.Event {
 	ev := ledger.Event{
-		EventID: in.EventID, Given: in.Given, Op: in.Op, Received: in.Received.UTC(), Subject: in.Subject, Derived: in.Derived,
+		EventID: in.EventID, Given: in.Given, Op: in.Op, Received: in.Received.UTC(), Subject: in.Subject, Derived: in.Derived, Again: in.Again,
 		Stream: ledger.StreamRef{Stream: in.Stream, Seq: in.Seq, Time: in.StreamTime.UTC()},
 	}
 	if in.Version != "" {

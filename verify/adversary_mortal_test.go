@@ -61,15 +61,9 @@ func (m *brittle) Settle(ctx context.Context, rows []*ledger.Row) []error {
 	return m.rows(rows, func(r []*ledger.Row) []error { return m.Ledger.Settle(ctx, r) })
 }
 
-func (m *brittle) Append(ctx context.Context, t ledger.Row, ev ledger.Event, modify func(*ledger.Row)) (row ledger.Row, err error) {
-	ok, dead := m.step()
-	if ok {
-		row, err = m.Ledger.Append(ctx, t, ev, modify)
-	}
-	if dead != nil {
-		return ledger.Row{}, dead
-	}
-	return row, err
+func (m *brittle) Commit(ctx context.Context, b *ledger.Batch, c *ledger.Cursor) (rows []ledger.Row, err error) {
+	err = m.one(func() error { rows, err = m.Ledger.Commit(ctx, b, c); return err })
+	return rows, err
 }
 
 func (m *brittle) one(do func() error) error {
@@ -88,10 +82,6 @@ func (m *brittle) PutEvent(ctx context.Context, id ledger.ID, ev ledger.Event) e
 	return m.one(func() error { return m.Ledger.PutEvent(ctx, id, ev) })
 }
 
-func (m *brittle) NoteAside(ctx context.Context, meant ledger.ID, eventID string, row ledger.ID) error {
-	return m.one(func() error { return m.Ledger.NoteAside(ctx, meant, eventID, row) })
-}
-
 func (m *brittle) SetMarks(ctx context.Context, k ledger.Marks, revision uint64) error {
 	return m.one(func() error { return m.Ledger.SetMarks(ctx, k, revision) })
 }
@@ -103,11 +93,6 @@ func (m *brittle) FreeNumber(ctx context.Context, evidence, number string, owner
 func (m *brittle) TakeNumber(ctx context.Context, evidence, number string, owner ledger.ID) (id ledger.ID, err error) {
 	err = m.one(func() error { id, err = m.Ledger.TakeNumber(ctx, evidence, number, owner); return err })
 	return id, err
-}
-
-func (m *brittle) TakeEventID(ctx context.Context, eventID, digest string, row ledger.ID, ref ledger.StreamRef) (c ledger.EventClaim, err error) {
-	err = m.one(func() error { c, err = m.Ledger.TakeEventID(ctx, eventID, digest, row, ref); return err })
-	return c, err
 }
 
 // life drives a scenario through one death: what was refused is tried again after the restart.

@@ -17,7 +17,7 @@ const asideBytes = 4 << 10
 
 // setAside parks an event that can never be stored under the document it names, under a key of its own made from its place
 // in the stream, so that intake goes on. Nothing is ever sent under that key.
-func (e *Engine) setAside(ctx context.Context, in Event, meant ledger.Row, cause error) (Receipt, error) {
+func (e *Engine) setAside(ctx context.Context, b *ledger.Batch, in Event, meant ledger.Row, cause error) (Receipt, error) {
 	bytes := in.Body
 	if in.Problem != "" {
 		bytes = in.Raw
@@ -26,7 +26,7 @@ func (e *Engine) setAside(ctx context.Context, in Event, meant ledger.Row, cause
 	about := ledger.Aside{Key: meant.Key, Length: len(bytes), Digest: hex.EncodeToString(sum[:]), Readable: in.Problem == ""}
 	whole := eventOf(in)
 	row := e.asideRow(in, meant)
-	if err := e.o.Ledger.NoteAside(ctx, meant.ID, in.EventID, row.ID); err != nil {
+	if err := b.NoteAside(ctx, meant.ID, in.EventID, row.ID); err != nil {
 		if !ledger.Never(err) {
 			return Receipt{}, fmt.Errorf("noting what is set aside: %w", e.storeError(err))
 		}
@@ -39,7 +39,7 @@ func (e *Engine) setAside(ctx context.Context, in Event, meant ledger.Row, cause
 		ev.Raw = bytes[:kept]
 		ev.Problem = asideProblem(&meant, &about, in.Problem, kept, cause)
 		var got ledger.Row
-		got, err = e.o.Ledger.Append(ctx, row, ev, func(r *ledger.Row) {
+		got, err = b.Append(ctx, row, ev, func(r *ledger.Row) {
 			e.appended(r, &whole)
 			r.Aside = &about
 		})
@@ -49,7 +49,6 @@ func (e *Engine) setAside(ctx context.Context, in Event, meant ledger.Row, cause
 			receipt.Again = true
 			return receipt, nil
 		case err == nil:
-			e.arrived(&got)
 			e.o.Log.Debug().Str("document", addressOf(&meant).String()).Str("under", addressOf(&row).String()).Str("event_id", in.EventID).
 				Int("bytes", about.Length).Str("problem", ev.Problem.Text).Msg("an event cannot be stored; it is parked under a key of its own")
 			return receipt, nil
@@ -106,7 +105,10 @@ func (e *Engine) resendAside(ctx context.Context, row *ledger.Row) (string, erro
 	if ev.Version != nil {
 		in.Version = ev.Version.Text
 	}
-	_, _, err = e.take(ctx, in)
+	err = e.alone(ctx, func(b *ledger.Batch) error {
+		_, _, err := e.take(ctx, b, in)
+		return err
+	})
 	if ledger.Never(err) {
 		return "", &DecisionError{Text: "it still cannot be stored: " + err.Error()}
 	}

@@ -25,6 +25,8 @@ type Event struct {
 	Stream     string // where the message lies
 	Seq        uint64
 	StreamTime time.Time
+	// Again: it may have been taken before the ledger or the stream was set back. It is looked up, and never sent by itself.
+	Again bool
 
 	// Problem is why the event cannot be read; then Raw holds its bytes and Body is nil.
 	Problem string

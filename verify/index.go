@@ -398,6 +398,14 @@ func (x *index) ownerKey(evidence, flexiID string) uint64 {
 	return maphash.String(x.seed, evidence+"\x00"+flexiID)
 }
 
+// knows says that there may be a row of this id: a hint, before the first scan is over it says so of all.
+func (x *index) knows(id ledger.ID) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	_, ok := x.known[id]
+	return ok || !x.witnessed
+}
+
 // all lists every document.
 func (x *index) all() []ledger.ID {
 	x.mu.Lock()

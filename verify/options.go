@@ -34,22 +34,25 @@ type ERP interface {
 // Rows keeps documents. Claim and Settle are durable when they return nil; see package ledger for their errors.
 type Rows interface {
 	Get(ctx context.Context, id ledger.ID) (ledger.Row, error)
-	Append(ctx context.Context, template ledger.Row, ev ledger.Event, modify func(*ledger.Row)) (ledger.Row, error)
 	Claim(ctx context.Context, rows []*ledger.Row) []error
 	Settle(ctx context.Context, rows []*ledger.Row) []error
+}
+
+// Intake stores what comes in, all that a batch holds or nothing, together with how far its stream was taken.
+type Intake interface {
+	Begin(known func(ledger.ID) bool) *ledger.Batch
+	Commit(ctx context.Context, b *ledger.Batch, c *ledger.Cursor) ([]ledger.Row, error)
 }
 
 // Events keeps the events of documents under their own keys.
 type Events interface {
 	Event(ctx context.Context, id ledger.ID, n int) (ledger.Event, error)
 	PutEvent(ctx context.Context, id ledger.ID, ev ledger.Event) error
-	TakeEventID(ctx context.Context, eventID, digest string, row ledger.ID, ref ledger.StreamRef) (ledger.EventClaim, error)
 	FirstOf(ctx context.Context, eventID, digest string, row ledger.ID) (claim ledger.EventClaim, known bool, err error)
 }
 
 // Asides remembers where events lie that could not be stored under the document they name.
 type Asides interface {
-	NoteAside(ctx context.Context, meant ledger.ID, eventID string, row ledger.ID) error
 	AsideEvent(ctx context.Context, eventID string) ([]ledger.ID, error)
 }
 
@@ -69,6 +72,7 @@ type Watcher interface {
 // does not.
 type Ledger interface {
 	Rows
+	Intake
 	Events
 	Asides
 	Numbers

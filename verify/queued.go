@@ -113,10 +113,18 @@ func (e *Engine) queued(ctx, work context.Context, row *ledger.Row, trial bool) 
 	switch {
 	case e.seenJustNow(row):
 		t.op = row.Work.Write // as the look decided
-	case t.op != flexi.Create || e.o.Settings.LookFirst || row.LookOnce || e.marks.unchecked() || t.trial:
+	case t.op != flexi.Create || e.o.Settings.LookFirst || row.LookOnce || e.marks.unchecked() || t.trial || t.ev.Again:
 		if tn, send, err := e.firstLook(ctx, t); err != nil || !send {
 			return tn, err
 		}
+	}
+
+	// 6. What may have been carried out before a restore is a person's to send.
+	if t.ev.Again && row.Work.Attempt == 0 {
+		row.Work.Write = t.op
+		e.park(row, ledger.Unknown, ledger.Problem{Text: "the ledger or the stream was restored, and this event may have been carried out before; Flexi does not show it: " +
+			"send it by `flexid maybe resend`, or give it up by `flexid maybe drop`"})
+		return again(), e.save(ctx, row)
 	}
 	return e.send(ctx, work, t)
 }

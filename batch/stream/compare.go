@@ -22,8 +22,7 @@ func contradictions(have, want jetstream.StreamConfig) []string {
 	differ(have.Discard != want.Discard, "discard", have.Discard, want.Discard)
 	differ(have.MaxMsgsPerSubject > 0, "max messages per subject", have.MaxMsgsPerSubject, "unlimited")
 	differ(have.MaxMsgs > 0, "max messages", have.MaxMsgs, "unlimited")
-	// An inbox of an earlier flexid has an age; taking it away harms nothing.
-	differ(want.Retention == jetstream.WorkQueuePolicy && have.MaxAge > 0, "max age", have.MaxAge, "unlimited")
+	differ(want.MaxMsgSize > 0 && have.MaxAge > 0, "max age", have.MaxAge, "unlimited")
 	differ(have.NoAck, "no_ack", true, false)
 	differ(have.Sealed, "sealed", true, false)
 	differ(have.Mirror != nil, "mirror", "set", "unset")

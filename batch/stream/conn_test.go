@@ -72,54 +72,26 @@ func TestADeniedPermissionIsNamed(t *testing.T) {
 func TestLeastPermissions(t *testing.T) {
 	publish := []string{
 		"$JS.API.STREAM.INFO.FLEXID_PUSH", "$JS.API.STREAM.INFO.FLEXID_INBOX", "$JS.API.STREAM.INFO.FLEXID_OUT",
-		"$JS.API.CONSUMER.INFO.FLEXID_PUSH.flexid", "$JS.API.CONSUMER.MSG.NEXT.FLEXID_PUSH.flexid",
-		"$JS.ACK.FLEXID_PUSH.>", "$JS.ACK.*.*.FLEXID_PUSH.>", "flexi.push.>", "flexi.done.>", "flexi.alert.>", "flexi.change.>",
+		"$JS.API.CONSUMER.CREATE.FLEXID_PUSH.>", "$JS.API.CONSUMER.DELETE.FLEXID_PUSH.>", "$JS.API.CONSUMER.MSG.NEXT.FLEXID_PUSH.>",
+		"$JS.API.STREAM.MSG.GET.FLEXID_PUSH", "flexi.push.>", "flexi.done.>", "flexi.alert.>", "flexi.change.>",
 	}
 	s := guarded(t, publish, []string{"_INBOX.>"})
 	admin := newJS(t, login(t, s, "admin", zerolog.Nop()))
-	made := run(t, admin, stream.ConsumerOptions{Handler: &handler{}})
-	waitPulls(t, admin, 1)
-	if err := made.stop(); err != nil {
-		t.Fatal(err)
-	}
+	ensure(t, admin, stream.Options{})
 	log := &logs{}
 	js := newJS(t, login(t, s, "flexid", log.logger()))
-	h := &handler{got: make(chan string, 1)}
-	r := run(t, js, stream.ConsumerOptions{Handler: h, Log: log.logger()})
-	push(t, js, stream.Options{}, "x")
-	next(t, h.got)
-	empty(t, js, stream.Options{})
+	s1 := newShelf(t, js)
+	r := run(t, js, stream.ReaderOptions{Taker: s1, Log: log.logger()})
+	for _, body := range []string{"x", "y"} { // behind the second one the message of the first is looked at
+		push(t, js, stream.Options{}, body)
+		next(t, s1.got)
+	}
 	if err := stream.NewPublisher(js, stream.Options{}).Tell(t.Context(), "done", "banka", "1", nil); err != nil {
 		t.Error(err)
 	}
 	if err := r.stop(); err != nil || log.count("permission") != 0 {
 		t.Errorf("%v\n%s", err, log)
 	}
-}
-
-// TestAnAcknowledgementThatIsNotConfirmed costs a redelivery and a line in the log, never the event.
-func TestAnAcknowledgementThatIsNotConfirmed(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		s := guarded(t, []string{"$JS.API.>", "flexi.push.>"}, []string{"_INBOX.>"})
-		log := &logs{}
-		js := newJS(t, login(t, s, "flexid", log.logger()))
-		ensure(t, js, stream.Options{})
-		h := &handler{got: make(chan string, 10)}
-		r := run(t, js, stream.ConsumerOptions{Handler: h, Drain: time.Minute, Log: log.logger()})
-		push(t, js, stream.Options{}, "x")
-		<-h.got
-		<-time.After(time.Minute)
-		if log.count("not confirmed") != 1 || log.count("$JS.ACK.FLEXID_PUSH") == 0 {
-			t.Errorf("log:\n%s", log)
-		}
-		if n, err := stream.Waiting(t.Context(), js, stream.Options{}); n != 1 || err != nil {
-			t.Errorf("%d in the stream, %v", n, err)
-		}
-		if err := r.stop(); err == nil {
-			t.Error("a stop without an acknowledgement was called clean")
-		}
-		js.Conn().Close()
-	})
 }
 
 func TestConnectWaitsForNATS(t *testing.T) {

@@ -23,6 +23,7 @@ import (
 	"flexid/batch/stream"
 	"flexid/batch/stream/embedded"
 	"flexid/testdata/testenv"
+	"flexid/verify/ledger"
 )
 
 func TestMain(m *testing.M) {
@@ -64,7 +65,10 @@ func bubble(t *testing.T, f func(t *testing.T)) {
 	}
 	emptyPools()
 	defer emptyPools()
-	synctest.Test(t, f)
+	synctest.Test(t, func(t *testing.T) {
+		f(t)
+		time.Sleep(time.Second) // of virtual time: what a batch left behind in the server ends by itself
+	})
 }
 
 func (h *host) start() {
@@ -160,53 +164,105 @@ func (l *logs) String() string {
 	return l.b.String()
 }
 
-// handler records what it was given and runs act on it.
-type handler struct {
-	act func(ctx context.Context, m batch.Message) error
+// shelf is a taker that keeps what it was given, in memory, and runs act before it takes a batch. Several readers may share it.
+type shelf struct {
+	act  func(ctx context.Context, ms []batch.Message, careful bool) error // an error: nothing is taken
+	most int                                                               // messages together, 0 = all
+	got  chan string                                                       // of taken messages, nil = nobody listens
 
-	mu    sync.Mutex
-	seen  []string
-	inUse int
-	most  int
-	got   chan string // of taken messages, nil = nobody listens
+	mu      sync.Mutex
+	cursors map[string]ledger.Cursor
+	seen    []string // handed over
+	taken   []string
+	inUse   int
+	atOnce  int
 }
 
-func (h *handler) Handle(ctx context.Context, m batch.Message) error {
-	h.mu.Lock()
-	h.inUse++
-	h.most = max(h.most, h.inUse)
-	h.seen = append(h.seen, string(m.Data))
-	h.mu.Unlock()
+// newShelf begins where the streams are now.
+func newShelf(t *testing.T, js jetstream.JetStream) *shelf {
+	t.Helper()
+	s := &shelf{got: make(chan string, 1000), cursors: map[string]ledger.Cursor{}}
+	for _, name := range []string{"FLEXID_PUSH", "FLEXID_INBOX"} {
+		c, err := stream.Begin(t.Context(), js, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Again, c.Revision = 0, 1
+		s.cursors[name] = c
+	}
+	return s
+}
+
+func (s *shelf) Cursor(_ context.Context, name string) (ledger.Cursor, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.cursors[name], nil
+}
+
+func (s *shelf) set(c ledger.Cursor) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c.Revision = s.cursors[c.Stream].Revision + 1
+	s.cursors[c.Stream] = c
+}
+
+func (s *shelf) Take(ctx context.Context, ms []batch.Message, cursor func(n int) *ledger.Cursor, careful bool) (int, error) {
+	if s.most > 0 {
+		ms = ms[:min(s.most, len(ms))]
+	}
+	s.mu.Lock()
+	s.inUse++
+	s.atOnce = max(s.atOnce, s.inUse)
+	for _, m := range ms {
+		s.seen = append(s.seen, string(m.Data))
+	}
+	s.mu.Unlock()
 	var err error
-	if h.act != nil {
-		err = h.act(ctx, m)
+	if s.act != nil {
+		err = s.act(ctx, ms, careful)
 	}
-	h.mu.Lock()
-	h.inUse--
-	h.mu.Unlock()
-	if err == nil && h.got != nil {
-		h.got <- string(m.Data)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.inUse--
+	c := cursor(len(ms))
+	if now := s.cursors[c.Stream]; err == nil && now.Revision != c.Revision {
+		err = &ledger.ConflictError{Key: "c." + c.Stream, Expected: c.Revision, Found: now.Revision}
 	}
-	return err
+	if err != nil {
+		return 0, err
+	}
+	c.Revision++
+	s.cursors[c.Stream] = *c
+	for _, m := range ms {
+		s.taken = append(s.taken, string(m.Data))
+		s.got <- string(m.Data)
+	}
+	return len(ms), nil
 }
 
-func (h *handler) all() []string {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return append([]string(nil), h.seen...)
+func (s *shelf) all() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]string(nil), s.seen...)
 }
 
-// running is a consumer that Run has in hand.
+func (s *shelf) kept() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]string(nil), s.taken...)
+}
+
+// running is a reader that Run has in hand.
 type running struct {
-	*stream.Consumer
+	*stream.Reader
 	stop  func() error // ends Run and gives its error
 	ended chan error
 }
 
-func run(t *testing.T, js jetstream.JetStream, o stream.ConsumerOptions) *running {
+func run(t *testing.T, js jetstream.JetStream, o stream.ReaderOptions) *running {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	r := &running{Consumer: stream.NewConsumer(js, o), ended: make(chan error, 1)}
+	r := &running{Reader: stream.NewReader(js, o), ended: make(chan error, 1)}
 	go func() { r.ended <- r.Run(ctx) }()
 	r.stop = sync.OnceValue(func() error {
 		cancel()
@@ -238,22 +294,22 @@ func next(t *testing.T, got <-chan string) string {
 	}
 }
 
-// empty waits until the stream holds nothing: everything taken was acknowledged.
-func empty(t *testing.T, js jetstream.JetStream, o stream.Options) {
-	t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
-	for {
-		n, err := stream.Waiting(t.Context(), js, o)
-		if err == nil && n == 0 {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%d messages are still in the stream, %v", n, err)
-		}
-	}
-}
-
 func asJSON(v any) string {
 	text, _ := json.Marshal(v)
 	return string(text)
+}
+
+func pushUntilStored(t *testing.T, js jetstream.JetStream, o stream.Options, body string) {
+	t.Helper()
+	p := stream.NewPublisher(js, o)
+	deadline := time.Now().Add(30 * time.Second)
+	for {
+		_, err := p.Push(t.Context(), "banka", "", nil, []byte(body))
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatal(err)
+		}
+	}
 }

@@ -9,6 +9,8 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/rs/zerolog"
+
+	"flexid/verify/ledger"
 )
 
 // DefaultPrefix is the first token of our subjects unless the settings say another.
@@ -43,6 +45,8 @@ type Options struct {
 	// Known is when the streams that hold what comes in were made, by name. Not nil: they are those of before, and one that is
 	// missing or another one is a *LostError, never made anew.
 	Known map[string]time.Time
+	// First is the first sequence of a stream that is made, by name: one above all that was taken of the one before it.
+	First map[string]uint64
 	Log   zerolog.Logger
 }
 
@@ -125,6 +129,7 @@ func (o Options) lost(want jetstream.StreamConfig, have *jetstream.StreamInfo) e
 func Ensure(ctx context.Context, js jetstream.JetStream, o Options) (Topology, error) {
 	t := o.Names()
 	for _, want := range o.configs() {
+		want.FirstSeq = o.First[want.Name]
 		info, err := streamInfo(ctx, js, want.Name)
 		if err != nil {
 			return t, err
@@ -169,16 +174,37 @@ func SetLedger(ctx context.Context, js jetstream.JetStream, o Options) error {
 	return change(ctx, js, "UPDATE", *have, js.UpdateStream)
 }
 
-// Waiting counts the events that intake has not taken yet.
+// Waiting counts the events of the intake stream that are not taken yet.
 func Waiting(ctx context.Context, js jetstream.JetStream, o Options) (uint64, error) {
 	name := o.Names().Push
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	s, err := js.Stream(ctx, name)
-	if err != nil {
-		return 0, fmt.Errorf("looking at stream %s: %w", name, explain(js.Conn(), "$JS.API.STREAM.INFO."+name, err))
+	info, err := streamInfo(ctx, js, name)
+	if err == nil && info == nil {
+		err = &LostError{Stream: name}
 	}
-	return s.CachedInfo().State.Msgs, nil
+	if err != nil {
+		return 0, err
+	}
+	c, err := ledger.CursorOf(ctx, js, o.Prefix, name)
+	if err != nil {
+		return 0, err
+	}
+	if info.State.Msgs == 0 {
+		return 0, nil
+	}
+	return info.State.LastSeq + 1 - min(max(behind(c), info.State.FirstSeq), info.State.LastSeq+1), nil
+}
+
+// Begin gives the cursor with which a stream begins to be taken, or is taken anew after a person accepted it as it is: what it holds
+// is all taken (again), what it does not hold is given up.
+func Begin(ctx context.Context, js jetstream.JetStream, name string) (ledger.Cursor, error) {
+	info, err := streamInfo(ctx, js, name)
+	if err == nil && info == nil {
+		err = &LostError{Stream: name}
+	}
+	if err != nil {
+		return ledger.Cursor{}, err
+	}
+	return ledger.Cursor{Stream: name, Made: info.Created.UTC(), GivenUp: max(info.State.FirstSeq, 1) - 1, Again: info.State.LastSeq}, nil
 }
 
 func (o Options) configs() []jetstream.StreamConfig {
@@ -194,7 +220,8 @@ func (o Options) configs() []jetstream.StreamConfig {
 	}
 	push, inbox, out := base, base, base
 	push.Name, push.Subjects, push.Description = t.Push, []string{p + ".push.>"}, "flexid: events to be put into Flexi"
-	push.Retention, push.Discard, push.MaxMsgSize, push.Metadata = jetstream.WorkQueuePolicy, jetstream.DiscardNew, MaxEvent+headerRoom, metadata
+	push.Retention, push.Discard, push.MaxMsgSize, push.Metadata = jetstream.LimitsPolicy, jetstream.DiscardNew, MaxEvent+headerRoom, metadata
+	push.AllowAtomicPublish = true // for senders; an older server ignores it
 	inbox.Name, inbox.Subjects, inbox.Description = t.Inbox, []string{p + ".in.*.*"}, "flexid: webhook deliveries as they came"
 	inbox.Retention, inbox.Discard = jetstream.LimitsPolicy, jetstream.DiscardNew
 	out.Name, out.Subjects, out.Description = t.Out, []string{p + ".done.>", p + ".change.>", p + ".alert.>"}, "flexid: results, changes and alerts"

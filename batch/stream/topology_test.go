@@ -35,7 +35,7 @@ func TestEnsureMakesTheStreams(t *testing.T) {
 	for name, ok := range map[string]bool{
 		"FLEXID_PUSH": func() bool {
 			c := config(t, js, "FLEXID_PUSH")
-			return c.Retention == jetstream.WorkQueuePolicy && c.Discard == jetstream.DiscardNew && c.MaxBytes == 1<<30 && c.MaxAge == 0 &&
+			return c.Retention == jetstream.LimitsPolicy && c.AllowAtomicPublish && c.Discard == jetstream.DiscardNew && c.MaxBytes == 1<<30 && c.MaxAge == 0 &&
 				c.MaxMsgSize > stream.MaxEvent && c.Duplicates == 100*time.Millisecond && c.Storage == jetstream.FileStorage && !c.AllowDirect && asJSON(c.Subjects) == `["flexi.push.\u003e"]`
 		}(),
 		"FLEXID_INBOX": func() bool {
@@ -76,13 +76,13 @@ func TestPrefixesLiveSideBySide(t *testing.T) {
 }
 
 func TestEnsureRefusesWhatContradicts(t *testing.T) {
-	fit := jetstream.StreamConfig{Name: "FLEXID_PUSH", Subjects: []string{"flexi.push.>"}, Retention: jetstream.WorkQueuePolicy,
+	fit := jetstream.StreamConfig{Name: "FLEXID_PUSH", Subjects: []string{"flexi.push.>"}, Retention: jetstream.LimitsPolicy,
 		Discard: jetstream.DiscardNew, MaxBytes: 1 << 20, Storage: jetstream.FileStorage}
 	for _, tc := range []struct {
 		name, says string
 		change     func(*jetstream.StreamConfig)
 	}{
-		{"retention", "retention is Limits", func(c *jetstream.StreamConfig) { c.Retention = jetstream.LimitsPolicy }},
+		{"a work queue, as the first edition made it", "retention is WorkQueue", func(c *jetstream.StreamConfig) { c.Retention = jetstream.WorkQueuePolicy }},
 		{"subjects", "subjects", func(c *jetstream.StreamConfig) { c.Subjects = []string{"flexi.push.*"} }},
 		{"memory", "storage", func(c *jetstream.StreamConfig) { c.Storage = jetstream.MemoryStorage }},
 		{"drops the oldest", "discard", func(c *jetstream.StreamConfig) { c.Discard = jetstream.DiscardOld }},
@@ -119,7 +119,7 @@ func TestEnsureRefusesWhatContradicts(t *testing.T) {
 
 func TestEnsureUpdatesWhatIsHarmless(t *testing.T) {
 	js := newHost(t).connect(zerolog.Nop())
-	_, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "FLEXID_PUSH", Subjects: []string{"flexi.push.>"}, Retention: jetstream.WorkQueuePolicy,
+	_, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "FLEXID_PUSH", Subjects: []string{"flexi.push.>"}, Retention: jetstream.LimitsPolicy,
 		Discard: jetstream.DiscardNew, MaxBytes: 1 << 20, Duplicates: 2 * time.Minute, AllowDirect: true, MaxMsgSize: 100, Metadata: map[string]string{"owner": "warehouse"}})
 	if err != nil {
 		t.Fatal(err)

@@ -1,15 +1,15 @@
 package stream_test
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"testing"
 
+	"github.com/nats-io/nats.go/jetstream"
 	"github.com/rs/zerolog"
 
-	"flexid/batch"
 	"flexid/batch/stream"
+	"flexid/verify/ledger"
 )
 
 // TestTrimLetsGoOfWhatWasTaken: at half full, and never what was not taken, nor the last one that was.
@@ -27,41 +27,14 @@ func TestTrimLetsGoOfWhatWasTaken(t *testing.T) {
 	for n := range 10 {
 		store(n)
 	}
-	hold := make(chan struct{})
-	taken := make(chan string, 100)
-	h := &handler{got: taken, act: func(ctx context.Context, m batch.Message) error {
-		if strings.HasPrefix(string(m.Data), "6x") {
-			select {
-			case <-hold:
-			case <-ctx.Done():
-				return ctx.Err()
-			}
-		}
-		return nil
-	}}
-	c := stream.NewInboxConsumer(js, stream.ConsumerOptions{Options: o, Handler: h, Log: zerolog.Nop()})
-	ctx, stop := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- c.Run(ctx) }()
-	defer func() { stop(); <-ended }()
-	for range 6 { // 0 to 5; 6 is in hand
-		next(t, taken)
-	}
+	s := newShelf(t, js)
+	s.set(stillAt(t, js, s, "FLEXID_INBOX", 6)) // 0 to 5 are taken
 	trim := func(full bool, want uint64) {
 		t.Helper()
-		// The acknowledgement of the last one may be on its way.
-		var gone uint64
-		for range 200 {
-			n, err := stream.Trim(t.Context(), js, o, full)
-			if gone += n; err != nil || gone > want {
-				t.Fatalf("%d went, want %d: %v", gone, want, err)
-			}
-			if gone == want {
-				return
-			}
-			full = true
+		c, _ := s.Cursor(t.Context(), "FLEXID_INBOX")
+		if n, err := stream.Trim(t.Context(), js, o, c, full); n != want || err != nil {
+			t.Fatalf("%d went, want %d: %v", n, want, err)
 		}
-		t.Fatalf("%d went, want %d", gone, want)
 	}
 	trim(false, 0) // a sixth of it is used
 	trim(true, 5)
@@ -72,10 +45,12 @@ func TestTrimLetsGoOfWhatWasTaken(t *testing.T) {
 		store(n)
 	}
 	trim(false, 0) // it is more than half full, but nothing more was taken
-	close(hold)
-	for range 34 {
-		next(t, taken)
+	other := stillAt(t, js, s, "FLEXID_INBOX", 40)
+	other.Digest = "of another message"
+	if n, err := stream.Trim(t.Context(), js, o, other, true); n != 0 || err == nil {
+		t.Errorf("%d went of a stream that is not the cursor's: %v", n, err)
 	}
+	s.set(stillAt(t, js, s, "FLEXID_INBOX", 40))
 	trim(false, 34)
 	for n := 5; n < 39; n++ { // what went may be stored again; the ledger knows it
 		if has, err := inbox.Has(t.Context(), "shop", fmt.Sprint("e", n)); has || err != nil {
@@ -85,4 +60,20 @@ func TestTrimLetsGoOfWhatWasTaken(t *testing.T) {
 	if has, err := inbox.Has(t.Context(), "shop", "e39"); !has || err != nil {
 		t.Errorf("the last one that was taken is gone: %v", err)
 	}
+}
+
+// stillAt is the cursor of one who took the stream up to a message.
+func stillAt(t *testing.T, js jetstream.JetStream, s *shelf, name string, seq uint64) ledger.Cursor {
+	t.Helper()
+	c, _ := s.Cursor(t.Context(), name)
+	st, err := js.Stream(t.Context(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := st.GetMsg(t.Context(), seq)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Seq, c.Time, c.Digest = seq, m.Time, stream.Digest(m.Subject, m.Data)
+	return c
 }

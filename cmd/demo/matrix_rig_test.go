@@ -49,6 +49,7 @@ func virtually(t *testing.T, docs, pack int, session bool, set func(*flexitest.S
 	runtime.GC()
 	runtime.GC()
 	synctest.Test(t, func(t *testing.T) {
+		defer time.Sleep(time.Second) // of virtual time: what a batch left behind in the server ends by itself
 		p, err := compose(42, 7)
 		must(t, err)
 		p.thin(docs)

@@ -116,9 +116,11 @@ func (w *world) told(when string, e expected, mayStop bool) {
 	}
 }
 
-// unexplained are the rows that are open, without those in doubt where the mode allows them.
+// unexplained are the rows that are open, without those in doubt where the mode allows them, and what waits behind such.
 func (w *world) unexplained(e expected) []ledger.Row {
-	return slices.DeleteFunc(w.open(), func(r ledger.Row) bool { return e.maybes && r.State == ledger.Maybe })
+	return slices.DeleteFunc(w.open(), func(r ledger.Row) bool {
+		return e.maybes && (r.State == ledger.Maybe || r.Reason == ledger.Behind)
+	})
 }
 
 // movesOn waits for half a minute for one document fewer to be open: what is at work need not say why it is not over.

@@ -23,10 +23,10 @@ func rules() map[string][]string {
 		"verify/compare":        {"flexi"},
 		"verify/ledger":         {"flexi"},
 		"verify/audit":          {"flexi", "verify", "verify/ledger"},
-		"batch":                 {"flexi", "verify"},
+		"batch":                 {"flexi", "verify", "verify/ledger"}, // how far a stream was taken is a key of the ledger
 		"batch/read":            {"batch"},
 		"batch/mapping":         {},
-		"batch/stream":          {"batch"},
+		"batch/stream":          {"batch", "verify/ledger"},
 		"batch/stream/embedded": {},
 		"webhook":               {"flexi"},
 		"webhook/changes":       {"flexi"},

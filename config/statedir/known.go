@@ -16,6 +16,8 @@ type Known struct {
 	Ledger  string               `json:"ledger"`            // its id
 	Streams map[string]time.Time `json:"streams,omitempty"` // when they were made, by name
 
+	Taken map[string]uint64 `json:"taken,omitempty"` // up to which message they were taken, by name; a minute old at most while serve runs
+
 	// What the ledger held, to tell what is missing when it is gone.
 	Documents map[string]int `json:"documents,omitempty"` // by state
 	Noted     time.Time      `json:"noted,omitzero"`

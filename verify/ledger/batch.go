@@ -2,89 +2,264 @@ package ledger
 
 import (
 	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
-	"strconv"
-	"sync/atomic"
+	"strings"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Headers of an atomic batch (NATS 2.12, ADR-50). The client library has no call for it.
+// Batch is what messages of a stream store together: events, rows, event ids, numbers and the cursor, all of it or nothing. Its
+// calls are those of the ledger, by the same code, over a buffer: they read what the batch holds already, else the ledger, and
+// what they write stays in the buffer until Commit. Every key is stored by compare-and-set on what was read of it, so that a
+// batch which builds on something old is refused as a whole.
+//
+// Where the server cannot store several keys as a whole, a batch holds one message, its calls write through, event before row, and
+// Commit moves the cursor: a message that was stored before its cursor moved is recognised by its place in the stream.
+//
+// It is for one goroutine.
+type Batch struct {
+	base *Ledger
+	over *Ledger // base itself where calls write through
+	buf  *buffer // nil where they do
+	rows map[ID]*Row
+	one  bool // a message was put into one that takes no more
+}
+
+// How much a batch holds, with room for the last message.
 const (
-	batchID     = "Nats-Batch-Id"
-	batchSeq    = "Nats-Batch-Sequence"
-	batchCommit = "Nats-Batch-Commit"
+	fullPuts  = mostPuts - 100
+	fullBytes = mostBytes - 1<<20
 )
 
-// wire publishes atomic batches to the stream of a bucket.
-type wire struct {
-	nc     *nats.Conn
-	bucket string
-	name   string // random: no two processes may use one name for two batches
-	count  atomic.Uint64
+// Begin begins a batch. known, if not nil, says that there may be a row with an id; what it does not know, and every event id and
+// number, is taken to be new without a look, since nearly all are. Where that is wrong the batch is refused; one that begins
+// with nil looks at everything.
+func (l *Ledger) Begin(known func(ID) bool) *Batch {
+	b := &Batch{base: l, over: l, rows: map[ID]*Row{}}
+	if l.Batches() {
+		b.buf = &buffer{base: l.store, known: known, keys: map[string]*held{}}
+		over := *l
+		over.store = &store{kv: b.buf, js: l.js, bucket: l.bucket, timeout: l.timeout, log: l.log}
+		b.over = &over
+	}
+	return b
 }
 
-// Commit is a batcher's. The first message asks for an answer, so that a batch which cannot be begun costs no more than that.
-func (w *wire) Commit(ctx context.Context, puts []put) (uint64, error) {
-	id := fmt.Sprintf("%s.%d", w.name, w.count.Add(1))
-	for i, p := range puts {
-		m := nats.NewMsg(subject(w.bucket, p.key))
-		m.Data = p.value
-		m.Header.Set(batchID, id)
-		m.Header.Set(batchSeq, strconv.Itoa(i+1))
-		m.Header.Set(jetstream.ExpectedLastSubjSeqHeader, strconv.FormatUint(p.revision, 10))
-		switch {
-		case i == len(puts)-1:
-			m.Header.Set(batchCommit, "1")
-			return w.commit(ctx, m)
-		case i == 0:
-			answer, err := w.nc.RequestMsgWithContext(ctx, m)
-			if err != nil {
-				return 0, fmt.Errorf("beginning a batch: %w", err)
-			}
-			if _, err := readAck(answer.Data); err != nil {
-				return 0, fmt.Errorf("beginning a batch: %w", err)
-			}
-		default:
-			if err := w.nc.PublishMsg(m); err != nil {
-				return 0, fmt.Errorf("publishing a batch: %w", err)
-			}
+// Full says that no further message should go into the batch.
+func (b *Batch) Full() bool {
+	if b.buf == nil {
+		return b.one
+	}
+	return len(b.buf.order) >= fullPuts || b.buf.bytes >= fullBytes
+}
+
+// Get is the ledger's.
+func (b *Batch) Get(ctx context.Context, id ID) (Row, error) { return b.over.Get(ctx, id) }
+
+// Event is the ledger's.
+func (b *Batch) Event(ctx context.Context, id ID, n int) (Event, error) {
+	return b.over.Event(ctx, id, n)
+}
+
+// TakeEventID is the ledger's.
+func (b *Batch) TakeEventID(ctx context.Context, id, digest string, row ID, ref StreamRef) (EventClaim, error) {
+	b.one = true
+	return b.over.TakeEventID(ctx, id, digest, row, ref)
+}
+
+// TakeNumber is the ledger's.
+func (b *Batch) TakeNumber(ctx context.Context, evidence, number string, owner ID) (ID, error) {
+	return b.over.TakeNumber(ctx, evidence, number, owner)
+}
+
+// NoteAside is the ledger's.
+func (b *Batch) NoteAside(ctx context.Context, meant ID, eventID string, row ID) error {
+	return b.over.NoteAside(ctx, meant, eventID, row)
+}
+
+// AsideEvent is the ledger's.
+func (b *Batch) AsideEvent(ctx context.Context, eventID string) ([]ID, error) {
+	return b.over.AsideEvent(ctx, eventID)
+}
+
+// Append is the ledger's. The row's revision is known when the batch is stored.
+func (b *Batch) Append(ctx context.Context, template Row, ev Event, modify func(*Row)) (Row, error) {
+	b.one = true
+	row, err := b.over.Append(ctx, template, ev, modify)
+	if err == nil {
+		kept := row
+		if before := b.rows[row.ID]; before != nil {
+			kept.Was = before.Was // the batch is one change of the row
+		}
+		b.rows[row.ID] = &kept
+	}
+	return row, err
+}
+
+// Commit stores the batch and moves the cursor, where there is one, and gives the rows that took events, as they are stored
+// now. Errors as Claim; with a conflict of the cursor somebody else took the messages, with another one something that the
+// batch builds on was changed meanwhile: read again. ErrNoBatches: the server takes them no more, begin anew.
+func (b *Batch) Commit(ctx context.Context, c *Cursor) ([]Row, error) {
+	var puts []put
+	if c != nil {
+		value, err := b.base.cursorValue(*c)
+		if err != nil {
+			return nil, err
+		}
+		puts = append(puts, put{cursorKey(c.Stream), value, c.Revision})
+	}
+	if b.buf != nil {
+		for _, key := range b.buf.order {
+			h := b.buf.keys[key]
+			puts = append(puts, put{key, h.value, h.base})
 		}
 	}
-	return 0, nil
+	if len(puts) > 0 {
+		last, err := b.base.commit(ctx, puts)
+		if err != nil {
+			return nil, fmt.Errorf("storing what was taken: %w", err)
+		}
+		first := last - uint64(len(puts)) + 1
+		for i, p := range puts {
+			if id, ok := rowOfKey(p.key); ok && b.rows[id] != nil {
+				b.rows[id].Revision = first + uint64(i)
+			}
+		}
+		if c != nil {
+			c.Revision = first
+		}
+	}
+	rows := make([]Row, 0, len(b.rows))
+	for _, r := range b.rows {
+		rows = append(rows, *r)
+	}
+	return rows, nil
 }
 
-func (w *wire) commit(ctx context.Context, m *nats.Msg) (uint64, error) {
-	answer, err := w.nc.RequestMsgWithContext(ctx, m)
-	if err != nil {
-		return 0, fmt.Errorf("committing a batch: %w", err)
-	}
-	last, err := readAck(answer.Data)
-	if err != nil {
-		return 0, fmt.Errorf("committing a batch: %w", err)
-	}
-	if last == 0 {
-		return 0, fmt.Errorf("committing a batch: the answer %q gives no sequence", answer.Data)
-	}
-	return last, nil
+// Commit is the batch's own; whoever stands between the engine and the ledger can fail here.
+func (l *Ledger) Commit(ctx context.Context, b *Batch, c *Cursor) ([]Row, error) {
+	return b.Commit(ctx, c)
 }
 
-// readAck reads what the server says to a message of a batch: nothing to those before the last one, unless it refuses.
-func readAck(data []byte) (uint64, error) {
-	if len(data) == 0 {
-		return 0, nil
+// held is what a batch knows of a key.
+type held struct {
+	value    []byte
+	base     uint64 // revision at the ledger, 0 = it was not there
+	revision uint64 // that the batch's own calls see, 0 = the key is not there
+	dirty    bool
+	deleted  bool // by hand: a marker lies there
+}
+
+// buffer is a bucket as the calls of one batch see it.
+type buffer struct {
+	base  *store
+	known func(ID) bool // nil = everything is looked at
+	keys  map[string]*held
+	order []string // of the keys that were written
+	bytes int
+	count uint64
+}
+
+// fresh says that a key is taken to be new without a look.
+func (b *buffer) fresh(key string) bool {
+	if b.known == nil {
+		return false
 	}
-	var ack struct {
-		Seq   uint64              `json:"seq"`
-		Error *jetstream.APIError `json:"error"`
+	if id, ok := rowOfKey(key); ok {
+		return !b.known(id)
 	}
-	if err := json.Unmarshal(data, &ack); err != nil {
-		return 0, fmt.Errorf("the answer %q: %w", data, err)
+	return strings.HasPrefix(key, idPrefix) || strings.HasPrefix(key, numberPrefix)
+}
+
+// written is above every revision of a bucket: the calls of a batch see that a value is newer than what was read.
+const written = 1 << 62
+
+type bufferEntry struct {
+	jetstream.KeyValueEntry
+	h held
+}
+
+func (e bufferEntry) Value() []byte    { return e.h.value }
+func (e bufferEntry) Revision() uint64 { return e.h.revision }
+
+// Get is a keyValue's.
+func (b *buffer) Get(ctx context.Context, key string) (jetstream.KeyValueEntry, error) {
+	h, err := b.look(ctx, key)
+	if err != nil {
+		return nil, err
 	}
-	if ack.Error != nil {
-		return 0, ack.Error
+	if h.revision == 0 {
+		return nil, jetstream.ErrKeyNotFound
 	}
-	return ack.Seq, nil
+	return bufferEntry{h: *h}, nil
+}
+
+func (b *buffer) look(ctx context.Context, key string) (*held, error) {
+	if h := b.keys[key]; h != nil {
+		return h, nil
+	}
+	h := &held{}
+	if b.fresh(key) {
+		b.keys[key] = h
+		return h, nil
+	}
+	e, err := b.base.kv.Get(ctx, key)
+	switch {
+	case err == nil:
+		h.value, h.base, h.revision = e.Value(), e.Revision(), e.Revision()
+	case !errors.Is(err, jetstream.ErrKeyNotFound):
+		return nil, err
+	case b.known == nil:
+		if h.deleted, err = b.base.marker(ctx, key); err != nil {
+			return nil, err
+		}
+	}
+	b.keys[key] = h
+	return h, nil
+}
+
+// Update is a keyValue's. A key that must not exist and was not looked at is taken to be new.
+func (b *buffer) Update(ctx context.Context, key string, value []byte, revision uint64) (uint64, error) {
+	h := b.keys[key]
+	if h == nil && revision == 0 && b.known != nil { // an event: its row says that there is none
+		h = &held{}
+		b.keys[key] = h
+	}
+	if h == nil {
+		var err error
+		if h, err = b.look(ctx, key); err != nil {
+			return 0, err
+		}
+	}
+	if h.revision != revision || h.deleted {
+		return 0, jetstream.ErrKeyExists
+	}
+	if h.dirty {
+		b.bytes -= len(h.value)
+	} else {
+		h.dirty = true
+		b.order = append(b.order, key)
+		b.bytes += len(key)
+	}
+	b.count++
+	b.bytes += len(value)
+	h.value, h.revision = value, written+b.count
+	return h.revision, nil
+}
+
+// marker says whether a key that shows nothing was deleted by hand.
+func (s *store) marker(ctx context.Context, key string) (bool, error) {
+	if s.js == nil {
+		return false, nil
+	}
+	st, err := s.js.Stream(ctx, "KV_"+s.bucket)
+	if err != nil {
+		return false, err
+	}
+	_, err = st.GetLastMsgForSubject(ctx, subject(s.bucket, key))
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		return false, nil
+	}
+	return err == nil, err
 }

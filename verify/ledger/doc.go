@@ -25,12 +25,14 @@
 //	v.<id>.<n>    Event n of that document, stored before the row points at it
 //	n.<hash>      which document owns a document number
 //	e.<hash>      what came under an event id first
+//	c.<stream>    Cursor: how far a stream was taken
 //	m.ledger      Meta: which company and which system this ledger belongs to
 //	m.marks       Marks: how far the company's books were when last seen
 //
 // Nothing is deleted and nothing expires: an expired claim would be a licence to send twice.
 //
-// Appending an event writes two keys, the event and then the row, and both writers of a race must come out with their
+// Events are appended in a Batch: events, rows, event ids, numbers and how far the stream was taken go to the disk together or not
+// at all. Where the server cannot do that the same calls write through, and then both writers of a race must come out with their
 // own event stored. Each appender does, in this order:
 //
 //	1 read the row (revision r, last ordinal t)

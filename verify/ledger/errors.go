@@ -38,6 +38,9 @@ func (e *ConflictError) Error() string {
 	return fmt.Sprintf("ledger key %s was changed by somebody else (revision %d instead of %d)", e.Key, e.Found, e.Expected)
 }
 
+// OfCursor says that a cursor was moved by somebody else: what was read behind it is theirs.
+func (e *ConflictError) OfCursor() bool { return strings.HasPrefix(e.Key, cursorPrefix) }
+
 // UndecidedError is a write of which nobody knows whether it was or will be stored: the context ended while the store
 // did not answer. Nothing may be sent on the strength of it.
 type UndecidedError struct {

@@ -16,6 +16,7 @@ const (
 	numberPrefix = "n."
 	idPrefix     = "e."
 	asidePrefix  = "q."
+	cursorPrefix = "c."
 	metaKey      = "m.ledger"
 	marksKey     = "m.marks"
 )
@@ -38,6 +39,8 @@ func hash(parts ...string) string {
 	return strings.ToLower(base32.StdEncoding.EncodeToString(h.Sum(nil)[:20]))
 }
 
+func cursorKey(stream string) string { return cursorPrefix + stream }
+
 func rowKey(id ID) string          { return rowPrefix + string(id) }
 func eventKey(id ID, n int) string { return eventPrefix + string(id) + "." + strconv.Itoa(n) }
 
@@ -49,3 +52,9 @@ func asideEventKey(eventID string) string {
 	return asidePrefix + hash("aside", eventID)
 }
 func eventIDKey(eventID string) string { return idPrefix + hash("event", eventID) }
+
+// rowOfKey gives the id of the row under a key.
+func rowOfKey(key string) (ID, bool) {
+	id, ok := strings.CutPrefix(key, rowPrefix)
+	return ID(id), ok
+}

@@ -328,6 +328,7 @@ type Event struct {
 	Subject  string          `json:"subject,omitempty"`
 	Stream   StreamRef       `json:"stream,omitzero"`
 	Derived  bool            `json:"derived,omitempty"` // the key was made from the number: the sender gave none
+	Again    bool            `json:"again,omitempty"`   // it may have been taken before the ledger was set back: looked up, not sent by itself
 	Number   string          `json:"number,omitempty"`  // as people look it up, normalised
 	Digest   string          `json:"digest"`            // of the canonical document
 	Body     json.RawMessage `json:"body,omitempty"`    // the document in Flexi's fields

@@ -144,12 +144,13 @@ func (s *store) update(ctx context.Context, p put) (uint64, error) {
 
 // try is what is stored as a whole or not at all on its way to a decision.
 type try struct {
-	store *store
-	puts  []put // the first one decides
-	count int
-	last  error
-	open  bool // an earlier call may have been stored
-	odd   int  // reads that contradict the store
+	store  *store
+	puts   []put // the first one decides
+	count  int
+	last   error
+	open   bool // an earlier call may have been stored
+	warned bool
+	odd    int // reads that contradict the store
 }
 
 // attempt stores the puts once, the first time along with what others store.
@@ -185,6 +186,7 @@ func (t *try) judge(ctx context.Context, f fault) (rev uint64, done bool, err er
 	case gone:
 		return 0, true, &MissingError{Bucket: s.bucket}
 	case spoilt:
+		t.warn()
 		return 0, false, nil // nothing new is on its way
 	case disabled:
 		if len(t.puts) > 1 && !t.open {
@@ -197,11 +199,17 @@ func (t *try) judge(ctx context.Context, f fault) (rev uint64, done bool, err er
 			return 0, true, &MissingError{Bucket: s.bucket}
 		}
 	}
-	if !t.open {
-		s.log.Warn().Str("key", t.puts[0].key).Err(t.last).Msg("ledger: store does not answer, the same write is repeated until it is decided")
-	}
+	t.warn()
 	t.open = true
 	return 0, false, nil
+}
+
+// warn says once that a write is repeated.
+func (t *try) warn() {
+	if !t.warned {
+		t.warned = true
+		t.store.log.Warn().Str("key", t.puts[0].key).Err(t.last).Msg("ledger: store does not answer, or gives the write up (is its disk full?); the same write is repeated until it is decided")
+	}
 }
 
 func (t *try) refusal(f fault) error {
@@ -214,7 +222,7 @@ func (t *try) refusal(f fault) error {
 
 // compare reads who wrote. Not done means: the store moved on or will, ask it again.
 func (t *try) compare(ctx context.Context) (uint64, bool, error) {
-	older := false
+	odd := len(t.puts) > 1 // refused though nothing moved: a key may have been deleted by hand
 	for i, p := range t.puts {
 		e, err := t.store.read(ctx, p.key)
 		switch {
@@ -237,12 +245,16 @@ func (t *try) compare(ctx context.Context) (uint64, bool, error) {
 		case e.Revision() > p.revision:
 			return 0, true, &ConflictError{Key: p.key, Expected: p.revision, Found: e.Revision()}
 		}
-		older = older || e.Revision() < p.revision
+		odd = odd || e.Revision() < p.revision
 	}
 	// The expected revision or an older one: a write, perhaps ours, is on its way through the replicas, or the read is old.
-	if older {
+	if odd {
 		if t.odd++; t.odd >= stale {
-			return 0, true, &ConflictError{Key: t.puts[0].key, Expected: t.puts[0].revision}
+			if t.open && len(t.puts) > 1 {
+				return 0, true, t.undecided(ctx)
+			}
+			p := t.puts[len(t.puts)-1]
+			return 0, true, &ConflictError{Key: p.key, Expected: p.revision}
 		}
 	}
 	return 0, false, nil

@@ -15,6 +15,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"flexid/batch/stream"
 )
 
 // broker is a nats-server process that keeps its address over restarts.
@@ -147,11 +149,7 @@ func (b *broker) publish(m *nats.Msg) error {
 func (b *broker) waiting() (uint64, error) {
 	ctx, cancel := context.WithTimeout(b.t.Context(), 2*time.Second)
 	defer cancel()
-	s, err := b.js.Stream(ctx, "FLEXID_PUSH")
-	if err != nil {
-		return 0, err
-	}
-	return s.CachedInfo().State.Msgs, nil
+	return stream.Waiting(ctx, b.js, stream.Options{})
 }
 
 // lastSeq is the last sequence of a stream, 0 when it cannot be asked.

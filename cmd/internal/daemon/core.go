@@ -22,8 +22,8 @@ type core struct {
 	d        *daemon
 	ledger   *ledger.Ledger
 	engine   *verify.Engine
-	consumer *stream.Consumer
-	inbox    *stream.Consumer
+	consumer *stream.Reader
+	inbox    *stream.Reader
 	client   *flexi.Client
 	quota    *quota.Quota // nil = no budget
 	who      *identity
@@ -130,8 +130,8 @@ func (d *daemon) newCore(l *ledger.Ledger, state *ledger.StateBucket) (*core, er
 	if err != nil {
 		return nil, err
 	}
-	in := stream.ConsumerOptions{Options: d.streams, Handler: c.intake(), Drain: d.cfg.DrainTimeout / 4, Now: d.now, Log: d.log}
-	c.consumer, c.inbox = stream.NewConsumer(d.js, in), stream.NewInboxConsumer(d.js, in)
+	in := stream.ReaderOptions{Options: d.streams, Taker: c.intake(), Drain: d.cfg.DrainTimeout / 4, Now: d.now, Log: d.log}
+	c.consumer, c.inbox = stream.NewReader(d.js, in), stream.NewInboxReader(d.js, in)
 	return c, nil
 }
 
@@ -165,7 +165,7 @@ func (d *daemon) settings(company string) verify.Settings {
 }
 
 // intake hands events to the engine and keeps an eye on what stands in the way.
-func (c *core) intake() stream.Handler {
+func (c *core) intake() stream.Taker {
 	decoder := batch.Decoder{Prefix: c.d.cfg.NATS.Prefix, System: c.d.cfg.Flexi.System, Zone: c.d.cfg.Location}
 	return &watched{core: c, next: &batch.Intake{Decoder: decoder, Acceptor: c.engine, Log: c.d.log}}
 }
@@ -173,18 +173,38 @@ func (c *core) intake() stream.Handler {
 // watched notes a ledger that is gone, and any other reason for which events cannot be stored.
 type watched struct {
 	core *core
-	next stream.Handler
+	next *batch.Intake
 }
 
-// Handle passes a message on.
-func (w *watched) Handle(ctx context.Context, m batch.Message) error {
-	err := w.next.Handle(ctx, m)
+// Cursor reads how far a stream was taken.
+func (w *watched) Cursor(ctx context.Context, name string) (ledger.Cursor, error) {
+	cursor, err := w.core.ledger.Cursor(ctx, name)
+	return cursor, w.note(ctx, err)
+}
+
+// Take passes messages on.
+func (w *watched) Take(ctx context.Context, ms []batch.Message, cursor func(n int) *ledger.Cursor, careful bool) (int, error) {
+	var to *ledger.Cursor
+	n, err := w.next.Take(ctx, ms, func(n int) *ledger.Cursor { to = cursor(n); return to }, careful)
+	if err == nil {
+		w.core.d.noteTaken(map[string]uint64{to.Stream: to.Seq})
+	}
+	var conflict *ledger.ConflictError
 	switch {
 	case err == nil:
 		w.core.d.standing.setIntake(nil)
+	case !errors.As(err, &conflict) && !errors.Is(err, ledger.ErrNoBatches): // those are tried again at once
+		return n, w.note(ctx, err)
+	}
+	return n, err
+}
+
+func (w *watched) note(ctx context.Context, err error) error {
+	switch {
+	case err == nil, ctx.Err() != nil:
 	case ledgerGone(err):
 		w.core.gone(err)
-	case ctx.Err() == nil:
+	default:
 		w.core.d.standing.setIntake(&api.Trouble{Part: api.PartIntake, Text: "events cannot be stored: " + err.Error(), Remedy: "they wait in the stream and are tried again"})
 	}
 	return err

@@ -74,6 +74,10 @@ type daemon struct {
 
 	acceptMu  sync.Mutex
 	accepting bool // a missing ledger is being waited for
+
+	takenMu sync.Mutex
+	taken   map[string]uint64 // up to which message streams were taken, by name, as this process knows
+
 	accept    chan struct{}
 	found     chan struct{} // closed when it is there
 	readyOnce sync.Once

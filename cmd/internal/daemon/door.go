@@ -121,7 +121,11 @@ func (o *door) Store(ctx context.Context, source, id string, header map[string][
 	var full *stream.FullError
 	if errors.As(err, &full) {
 		// What was taken may go at once; the half is looked after from time to time only.
-		if gone, trimErr := stream.Trim(ctx, o.js, o.streams, true); trimErr == nil && gone > 0 {
+		c, trimErr := ledger.CursorOf(ctx, o.js, o.streams.Prefix, o.streams.Names().Inbox)
+		if trimErr == nil {
+			_, trimErr = stream.Trim(ctx, o.js, o.streams, c, true)
+		}
+		if trimErr == nil {
 			fresh, same, err = inbox.Store(ctx, source, id, header, body)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"flexid/config/statedir"
+	"flexid/verify/ledger"
 )
 
 // noteEvery is how often the state directory is told what the ledger holds.
@@ -24,15 +25,45 @@ func (c *core) noteDocuments(ctx context.Context) {
 	}
 	for more := true; more; {
 		more = sleep(ctx, noteEvery)
-		c.d.noteKnown(c.engine.Status().Documents)
+		c.d.noteKnown(c.engine.Status().Documents, c.d.noteTaken(nil))
 	}
 }
 
-func (d *daemon) noteKnown(documents map[string]int) {
-	if maps.Equal(documents, d.known.Documents) {
+// noteTaken adds how far streams were taken, and gives how far that is by all that was noted.
+func (d *daemon) noteTaken(cursors map[string]uint64) map[string]uint64 {
+	d.takenMu.Lock()
+	defer d.takenMu.Unlock()
+	for name, seq := range cursors {
+		if d.taken == nil {
+			d.taken = map[string]uint64{}
+		}
+		d.taken[name] = max(d.taken[name], seq)
+	}
+	return maps.Clone(d.taken)
+}
+
+// mayBeTaken is up to which message a stream may have been taken by a ledger that is gone: all of it, unless this process saw how
+// far that was, at most ledgerPause before the loss. What another replica took in that moment is looked up in Flexi like all else,
+// and its external id refuses a second record.
+func (d *daemon) mayBeTaken(c ledger.Cursor) uint64 {
+	if taken, ok := d.noteTaken(nil)[c.Stream]; ok && d.known.Streams[c.Stream].Equal(c.Made) {
+		return min(taken, c.Again)
+	}
+	return c.Again
+}
+
+// forgetTaken: a person accepted what is there, and it is taken from its beginning.
+func (d *daemon) forgetTaken(name string) {
+	d.takenMu.Lock()
+	defer d.takenMu.Unlock()
+	delete(d.taken, name)
+}
+
+func (d *daemon) noteKnown(documents map[string]int, taken map[string]uint64) {
+	if maps.Equal(documents, d.known.Documents) && maps.Equal(taken, d.known.Taken) {
 		return
 	}
-	d.known.Documents, d.known.Noted = documents, d.now().UTC()
+	d.known.Documents, d.known.Taken, d.known.Noted = documents, taken, d.now().UTC()
 	if err := statedir.WriteKnown(d.cfg.StateDir, d.cfg.NATS.Prefix, d.known); err != nil {
 		d.log.Warn().Err(err).Msg("what the ledger holds could not be noted")
 	}

@@ -48,7 +48,8 @@ func ledgerGone(err error) bool {
 	var missing *ledger.MissingError
 	var other *ledger.OtherError
 	var lost *stream.LostError
-	return errors.As(err, &missing) || errors.As(err, &other) || errors.As(err, &lost)
+	var back *stream.SetBackError
+	return errors.As(err, &missing) || errors.As(err, &other) || errors.As(err, &lost) || errors.As(err, &back)
 }
 
 // goneText is the loss without the ways out, which stand beside it.
@@ -60,6 +61,10 @@ func goneText(err error) string {
 	var lost *stream.LostError
 	if errors.As(err, &lost) {
 		return lost.Error()
+	}
+	var back *stream.SetBackError
+	if errors.As(err, &back) {
+		return back.Error()
 	}
 	return err.Error()
 }
@@ -129,7 +134,7 @@ func (d *daemon) tryLedger(ctx context.Context, accepted bool) (*ledger.Ledger, 
 	if err := d.checkPin(ctx, l); err != nil {
 		return nil, nil, err
 	}
-	if err := d.ensureStreams(ctx, l, accepted); err != nil {
+	if err := d.ensureStreams(ctx, l, accepted, first); err != nil {
 		return nil, nil, err
 	}
 	state, err := ledger.OpenState(ctx, d.js, o)
@@ -163,19 +168,34 @@ func (d *daemon) checkOwn(ctx context.Context, l *ledger.Ledger, named string, a
 	return stream.SetLedger(ctx, d.js, set)
 }
 
-// ensureStreams makes the streams at a first start, or where a person accepted that; else they must be those of before. What
-// is there then is noted, in this process and in the state directory.
-func (d *daemon) ensureStreams(ctx context.Context, l *ledger.Ledger, accepted bool) error {
+// ensureStreams makes the streams at a first start, or where a person accepted that; else they must be those of before, as far as
+// they were taken. What is there then is noted, in this process and in the state directory.
+func (d *daemon) ensureStreams(ctx context.Context, l *ledger.Ledger, accepted, first bool) error {
 	o := d.streams
 	o.LedgerID, o.Known = l.LedgerID(), d.known.Streams
 	if accepted {
 		o.Known = nil
 	}
-	if _, err := stream.Ensure(ctx, d.js, o); err != nil {
-		var lost *stream.LostError
-		if errors.As(err, &lost) {
-			return &missingLedger{lost.Error()}
+	names := []string{o.Names().Push, o.Names().Inbox}
+	o.First = map[string]uint64{}
+	cursors := map[string]ledger.Cursor{}
+	for _, name := range names {
+		c, err := l.Cursor(ctx, name)
+		if err != nil {
+			return err
 		}
+		cursors[name], o.First[name] = c, max(c.Seq, c.GivenUp)+1
+	}
+	_, err := stream.Ensure(ctx, d.js, o)
+	for _, name := range names {
+		if err == nil {
+			err = d.ensureCursor(ctx, l, cursors[name], accepted, first)
+		}
+	}
+	if ledgerGone(err) {
+		return &missingLedger{goneText(err)}
+	}
+	if err != nil {
 		return err
 	}
 	made, err := stream.Made(ctx, d.js, o)
@@ -184,7 +204,10 @@ func (d *daemon) ensureStreams(ctx context.Context, l *ledger.Ledger, accepted b
 	}
 	known := statedir.Known{Ledger: l.LedgerID(), Streams: made}
 	if known.Ledger == d.known.Ledger {
-		known.Documents, known.Noted = d.known.Documents, d.known.Noted
+		known.Documents, known.Noted, known.Taken = d.known.Documents, d.known.Noted, d.known.Taken
+	}
+	if accepted {
+		known.Taken = nil
 	}
 	if err := statedir.WriteKnown(d.cfg.StateDir, d.cfg.NATS.Prefix, known); err != nil {
 		return err
@@ -192,6 +215,43 @@ func (d *daemon) ensureStreams(ctx context.Context, l *ledger.Ledger, accepted b
 	d.known = known
 	d.streams.LedgerID, d.streams.Known = known.Ledger, made
 	return nil
+}
+
+// ensureCursor makes sure that the ledger says how far a stream was taken, and that the stream is as it says. A person's
+// acceptance begins anew with what is there.
+func (d *daemon) ensureCursor(ctx context.Context, l *ledger.Ledger, c ledger.Cursor, accepted, first bool) error {
+	begin, err := stream.Begin(ctx, d.js, c.Stream)
+	if err != nil {
+		return err
+	}
+	begin.Revision = c.Revision
+	switch {
+	case c.Revision == 0 && !accepted:
+		begin.Again = 0
+		if !first {
+			begin.GivenUp = 0 // a stream that lost its beginning is no first start's
+		}
+	case c.Revision > 0:
+		_, err := stream.Fits(ctx, d.js, c.Stream, c)
+		if before := d.known.Taken[c.Stream]; err == nil && d.known.Ledger == l.LedgerID() && c.Seq < before {
+			err = &stream.SetBackError{Stream: c.Stream, Taken: c.Seq, Before: before}
+		}
+		if err == nil || !accepted || !ledgerGone(err) {
+			return err
+		}
+	}
+	if accepted {
+		begin.Again = d.mayBeTaken(begin)
+		d.forgetTaken(c.Stream)
+		d.log.Warn().Str("stream", c.Stream).Uint64("given_up_to", begin.GivenUp).Uint64("taken_again_to", begin.Again).
+			Msg("the stream is taken from its beginning; what was in it before is looked up in Flexi and not sent by itself")
+	}
+	err = l.SetCursor(ctx, begin)
+	var conflict *ledger.ConflictError
+	if errors.As(err, &conflict) {
+		return nil // another replica did it; what it set is looked at before anything is taken
+	}
+	return err
 }
 
 func (d *daemon) checkPin(ctx context.Context, l *ledger.Ledger) error {

@@ -49,10 +49,29 @@ func (c *core) lookAtStores(ctx context.Context) error {
 	if _, err := ledger.OpenState(ctx, c.d.js, c.d.ledgerOptions()); err != nil {
 		return fmt.Errorf("looking at the state bucket: %w", err)
 	}
-	if _, err := stream.Trim(ctx, c.d.js, c.d.streams, false); err != nil {
-		return fmt.Errorf("making room in the inbox: %w", err)
+	for _, name := range []string{c.d.streams.Names().Push, c.d.streams.Names().Inbox} {
+		cursor, err := c.cursor(ctx, name)
+		if err != nil {
+			return err
+		}
+		if _, err := stream.Trim(ctx, c.d.js, c.d.streams, cursor, false); err != nil {
+			return fmt.Errorf("making room in %s: %w", name, err)
+		}
 	}
 	return c.lookForRoom(ctx)
+}
+
+// cursor reads how far a stream was taken. A cursor behind one that was seen before means that the ledger was set back.
+func (c *core) cursor(ctx context.Context, name string) (ledger.Cursor, error) {
+	cursor, err := c.ledger.Cursor(ctx, name)
+	if err != nil {
+		return cursor, err
+	}
+	before := c.d.noteTaken(map[string]uint64{name: cursor.Seq})[name]
+	if cursor.Seq < before {
+		return cursor, &stream.SetBackError{Stream: name, Taken: cursor.Seq, Before: before}
+	}
+	return cursor, nil
 }
 
 // lookForRoom pauses intake before the store lacks room for what becomes of the claims, and resumes it.

@@ -264,25 +264,46 @@ func stand(t testing.TB, o stream.Options) jetstream.JetStream {
 	return js
 }
 
-type handler func(context.Context, batch.Message) error
+// taker is a daemon's intake that keeps nothing but how far it came.
+type taker struct {
+	handle func(context.Context, batch.Message) error
+	js     jetstream.JetStream
+	cursor ledger.Cursor
+}
 
-func (h handler) Handle(ctx context.Context, m batch.Message) error { return h(ctx, m) }
+func (k *taker) Cursor(context.Context, string) (ledger.Cursor, error) { return k.cursor, nil }
+
+func (k *taker) Take(ctx context.Context, ms []batch.Message, cursor func(n int) *ledger.Cursor, _ bool) (int, error) {
+	if err := k.handle(ctx, ms[0]); err != nil {
+		return 0, err
+	}
+	c := cursor(1)
+	c.Revision++
+	k.cursor = *c
+	_, err := stream.Trim(ctx, k.js, stream.Options{Log: zerolog.Nop()}, k.cursor, false)
+	return 1, err
+}
 
 // work lets the peer take events until the test ends.
 func (p *peer) work(t *testing.T, js jetstream.JetStream) {
 	t.Helper()
 	publisher := stream.NewPublisher(js, stream.Options{})
 	ctx, cancel := context.WithCancel(context.Background())
-	consumer := stream.NewConsumer(js, stream.ConsumerOptions{Handler: handler(func(ctx context.Context, m batch.Message) error {
+	begin, err := stream.Begin(t.Context(), js, "FLEXID_PUSH")
+	if err != nil {
+		t.Fatal(err)
+	}
+	begin.Revision = 1
+	reader := stream.NewReader(js, stream.ReaderOptions{Taker: &taker{cursor: begin, js: js, handle: func(ctx context.Context, m batch.Message) error {
 		told, quiet := p.take(m)
 		if quiet {
 			return nil
 		}
 		body, err := json.Marshal(told)
 		return errors.Join(err, publisher.Tell(ctx, "done", told.Evidence, "", body))
-	}), Log: zerolog.Nop()})
+	}}, Log: zerolog.Nop()})
 	var done sync.WaitGroup
-	done.Go(func() { _ = consumer.Run(ctx) })
+	done.Go(func() { _ = reader.Run(ctx) })
 	t.Cleanup(func() { cancel(); done.Wait() })
 }
 

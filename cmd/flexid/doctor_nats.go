@@ -11,6 +11,7 @@ import (
 	"flexid/batch/stream"
 	"flexid/batch/stream/embedded"
 	"flexid/config/statedir"
+	"flexid/verify/ledger"
 
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/rs/zerolog"
@@ -70,6 +71,15 @@ func (d *doctor) nats(ctx context.Context) {
 		d.say("nats", resultOK, nc.ConnectedServerName()+" with JetStream; the streams are made by the first `flexid serve`", "")
 	default:
 		d.say("nats", resultOK, nc.ConnectedServerName()+" with JetStream; streams are there, ledger "+ledgerID, "")
+	}
+	switch batches, err := ledger.BatchesAt(ctx, js, n.Prefix); {
+	case err != nil:
+		d.say("nats batches", resultWarn, err.Error(), "allow the user $JS.API.STREAM.INFO.>")
+	case !batches:
+		d.say("nats batches", resultWarn, "NATS stores what belongs together one by one ("+nc.ConnectedServerName()+" "+nc.ConnectedServerVersion()+"): everything holds, slower",
+			"use NATS 2.12 or newer, set allow_atomic on the stream of the bucket flexid_ledger, and restart flexid")
+	default:
+		d.say("nats batches", resultOK, "NATS stores what belongs together in one step", "")
 	}
 	if most := nc.MaxPayload(); most < stream.WantPayload {
 		d.say("nats messages", resultWarn, fmt.Sprintf("NATS takes messages of %d bytes at most: events that do not fit with what flexid notes about them are parked", most),

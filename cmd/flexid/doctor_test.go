@@ -3,9 +3,14 @@ package main
 import (
 	"encoding/json"
 	"net/http"
+	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"flexid/batch/stream/embedded"
 	"flexid/flexi/flexitest"
 )
 
@@ -153,10 +158,39 @@ func TestDoctorTellsTheBudget(t *testing.T) {
 
 func TestDoctorBesideARunningDaemon(t *testing.T) {
 	erp := startERP(t, flexitest.Options{})
-	env := erpEnv(erp, t.TempDir(), "FLEXID_HTTP_ADDR="+freeAddr(t))
+	dir := t.TempDir()
+	env := erpEnv(erp, dir, "FLEXID_HTTP_ADDR="+freeAddr(t))
 	serving(t, env)
 	eventually(t, "ready", func() bool { code, _, _ := call(env, "healthcheck", "--ready"); return code == 0 })
-	if code, found := examine(t, env); code != 0 || !strings.Contains(found["nats"].Text, "streams are there") {
-		t.Errorf("exit %d %+v", code, found["nats"])
+	code, found := examine(t, env)
+	if code != 0 || !strings.Contains(found["nats"].Text, "streams are there") || found["nats batches"].Result != resultOK {
+		t.Errorf("exit %d %+v %+v", code, found["nats"], found["nats batches"])
+	}
+
+	// Somebody switches atomic batches off.
+	info, err := embedded.ReadInfo(filepath.Join(dir, "nats.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	nc, err := nats.Connect(info.URL, nats.Token(info.Token))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := js.Stream(t.Context(), "KV_flexid_ledger")
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := s.CachedInfo().Config
+	config.AllowAtomicPublish = false
+	if _, err := js.UpdateStream(t.Context(), config); err != nil {
+		t.Fatal(err)
+	}
+	if code, found := examine(t, env); code != 0 || found["nats batches"].Result != resultWarn || !strings.Contains(found["nats batches"].Text, "slower") {
+		t.Errorf("exit %d %+v", code, found["nats batches"])
 	}
 }

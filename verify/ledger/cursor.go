@@ -62,6 +62,22 @@ func CursorOf(ctx context.Context, js jetstream.JetStream, prefix, stream string
 	return l.Cursor(ctx, stream)
 }
 
+// BatchesAt says whether the bucket of a ledger can store several keys as a whole; true where there is no bucket yet.
+func BatchesAt(ctx context.Context, js jetstream.JetStream, prefix string) (bool, error) {
+	bucket, err := bucketName("flexid_ledger", prefix)
+	if err != nil {
+		return false, err
+	}
+	s, err := js.Stream(ctx, "KV_"+bucket)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		return true, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("looking at bucket %s: %w", bucket, err)
+	}
+	return s.CachedInfo().Config.AllowAtomicPublish, nil
+}
+
 // SetCursor stores a cursor by itself, for a stream that is new or that a person accepted; errors as Claim.
 func (l *Ledger) SetCursor(ctx context.Context, c Cursor) error {
 	value, err := l.cursorValue(c)

@@ -74,6 +74,7 @@ type HTTP struct {
 	Hosts          List     `env:"HOSTS" doc:"host names under which the API is asked for, besides localhost and the address itself" allowed:"names separated by commas" example:"flexid.example.com"`
 	TrustedProxies Networks `env:"TRUSTED_PROXIES" doc:"proxies whose headers are believed" shown:"none" allowed:"addresses or networks separated by commas" example:"10.0.0.0/8,192.0.2.1"`
 	UserHeader     string   `env:"USER_HEADER" doc:"header in which a trusted proxy names the person; no effect in this version" shown:"none" allowed:"a header name; needs FLEXID_HTTP_TRUSTED_PROXIES" example:"X-Forwarded-User"`
+	Pprof          bool     `env:"PPROF" envDefault:"false" doc:"serve Go's profiles of the daemon at /debug/pprof/, for who has the token of the API" oneof:"true,false" example:"true"`
 }
 
 // API is where the commands find the daemon.

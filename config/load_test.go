@@ -38,7 +38,7 @@ func TestLoadDefaults(t *testing.T) {
 		"no delete":           !c.Flexi.Allow.Allowed("faktura-vydana", "delete"),
 		"embedded":            c.NATS.Embedded() && c.NATS.Prefix == "flexi" && c.NATS.Replicas == 1,
 		"state dir":           c.StateDir == "/home/flexid/.local/state/flexid",
-		"http":                c.HTTP.Addr == "127.0.0.1:8480",
+		"http":                c.HTTP.Addr == "127.0.0.1:8480" && !c.HTTP.Pprof,
 		"api url":             c.API.URL == "http://127.0.0.1:8480",
 		"looks":               len(c.Verify.Looks) == len(looks) && c.Verify.Looks[6] == looks[6] && c.Verify.Looks[0] == 0,
 		"settle":              c.Verify.SettleServerError == 30*time.Second && c.Verify.SettleNoAnswer == 15*time.Minute && c.Verify.SettleProxy == 5*time.Second,

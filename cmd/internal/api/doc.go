@@ -14,6 +14,7 @@
 //	POST /api/v1/writes/{stop|resume}                           body {evidence, by, why}
 //	POST /api/v1/company/accept                                 body {how, by, why}
 //	POST /api/v1/ledger/accept-empty                            body {by, why}
+//	GET  /debug/pprof/[profile]                                 Go's profiles, only with FLEXID_HTTP_PPROF
 //
 // The server is up before NATS and the ledger are: a supervisor must see why the daemon is not ready. Until Use is called,
 // everything that needs the ledger answers 503 with what is being waited for.

@@ -25,6 +25,7 @@ type Options struct {
 	Troubles    func() []Trouble
 	AcceptEmpty func(ctx context.Context, by, why string) error
 	Metrics     http.Handler // nil = no /metrics
+	Profiles    bool         // Go's profiles at /debug/pprof/, for who has the token
 	Now         func() time.Time
 	Log         zerolog.Logger
 }
@@ -51,13 +52,13 @@ func New(o Options) (*Server, error) {
 	}
 	s := &Server{o: o}
 	s.http = &http.Server{
-		Handler:           s.counted(s.Handler()),
 		ReadHeaderTimeout: 5 * time.Second,
 		ReadTimeout:       15 * time.Second,
 		WriteTimeout:      5 * time.Minute, // a list of every document
 		IdleTimeout:       time.Minute,
 		MaxHeaderBytes:    16 << 10,
 	}
+	s.http.Handler = s.counted(s.Handler())
 	return s, nil
 }
 
@@ -134,6 +135,9 @@ func (s *Server) Handler() http.Handler {
 	}
 	open := http.NewServeMux()
 	open.Handle("/api/", s.tokenGuard(guarded))
+	if s.o.Profiles {
+		open.Handle("/debug/pprof/", s.tokenGuard(s.profiles()))
+	}
 	open.Handle("GET /readyz", handler(s.readyz))
 	if s.o.Metrics != nil {
 		open.Handle("GET /metrics", s.o.Metrics)

@@ -217,7 +217,8 @@ func (d *daemon) startHTTP(ctx context.Context) error {
 	}
 	s, err := api.New(api.Options{
 		Addr: d.cfg.HTTP.Addr, Hosts: d.cfg.HTTP.Hosts, Token: d.info.Token, Company: d.cfg.Flexi.Company, System: d.cfg.Flexi.System,
-		Info: d.about, Troubles: d.standing.troubles, AcceptEmpty: d.acceptEmpty, Metrics: d.metrics.Handler(), Now: d.now, Log: d.log,
+		Info: d.about, Troubles: d.standing.troubles, AcceptEmpty: d.acceptEmpty, Metrics: d.metrics.Handler(), Profiles: d.cfg.HTTP.Pprof,
+		Now: d.now, Log: d.log,
 	})
 	if err != nil {
 		return err

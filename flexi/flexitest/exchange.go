@@ -26,6 +26,7 @@ type exchange struct {
 	user   string
 	env    *envelope
 	envErr error
+	docs   int  // that a write names
 	locked bool // the series lock is held already
 	// oneTooMany: it came while as many as are allowed at once were at work.
 	oneTooMany bool
@@ -70,13 +71,13 @@ func (x *exchange) run() {
 	s.mu.Lock()
 	x.entry = s.log.add(x, s.now())
 	early, scripted := s.faults.scripted(x.kind)
-	slow := s.modes.slow
+	slow, slowEach := s.modes.slow, s.modes.slowEach
 	if x.kind == Read {
 		x.deaf, x.deafBody = s.modes.deaf, s.modes.deafBody
 	}
 	x.oneTooMany = s.opt.ConcurrencyLimit > 0 && s.inflight >= s.opt.ConcurrencyLimit
 	if x.oneTooMany {
-		slow = 0 // what is not let in costs the server nothing
+		slow, slowEach = 0, 0 // what is not let in costs the server nothing
 	} else {
 		s.inflight++
 	}
@@ -101,7 +102,7 @@ func (x *exchange) run() {
 		return
 	}
 	// A client that goes away meanwhile does not stop the server: it works on, and commits.
-	if !s.pause(context.Background(), slow) {
+	if !s.pause(context.Background(), slow+slowEach*time.Duration(x.docs)) {
 		x.abort()
 		return
 	}
@@ -165,6 +166,7 @@ func (x *exchange) take(body []byte) {
 	x.entry.Bytes = len(body)
 	if x.kind == Write {
 		x.entry.Docs = x.s.docsOf(x)
+		x.docs = len(x.entry.Docs)
 	}
 }
 

@@ -24,6 +24,7 @@ type modes struct {
 	down        bool
 	downEpoch   int
 	slow        time.Duration
+	slowEach    time.Duration
 	lie         Lie
 	lieAge      time.Duration
 	hide        func(Record) bool
@@ -110,6 +111,9 @@ func (s *Server) DownFor(d time.Duration) {
 
 // Slow makes every request wait d before the server looks at it.
 func (s *Server) Slow(d time.Duration) { s.setMode(func(m *modes) { m.slow = d }) }
+
+// SlowDocuments makes a write wait d longer for each document that it names.
+func (s *Server) SlowDocuments(d time.Duration) { s.setMode(func(m *modes) { m.slowEach = d }) }
 
 // LookLies makes reads of records deceive; age is used by Stale only.
 func (s *Server) LookLies(l Lie, age time.Duration) {

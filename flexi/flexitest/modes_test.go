@@ -252,6 +252,28 @@ func TestDownForAWhile(t *testing.T) {
 	})
 }
 
+// TestSlowDocuments: a request takes its time and each of its documents takes some more, as a transaction does.
+func TestSlowDocuments(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := pipe(t, Options{Now: time.Now})
+		c.s.Slow(100 * time.Millisecond)
+		c.s.SlowDocuments(2 * time.Millisecond)
+		took := func(ask func() reply) time.Duration {
+			began := time.Now()
+			if r := ask(); r.err != nil || r.status > 201 {
+				t.Errorf("%d %v", r.status, r.err)
+			}
+			return time.Since(began)
+		}
+		equal(t, "one", took(func() reply { return c.post("faktura-vydana", invoice("ext:S:1", "")) }), 102*time.Millisecond)
+		three := took(func() reply {
+			return c.post("faktura-vydana", invoice("ext:S:2", ""), invoice("ext:S:3", ""), invoice("ext:S:4", ""))
+		})
+		equal(t, "three", three, 106*time.Millisecond)
+		equal(t, "a read", took(func() reply { return c.do(http.MethodGet, "/c/firma/adresar.json", "") }), 100*time.Millisecond)
+	})
+}
+
 // TestSlowServerWorksOnAfterTheClientLeft is the danger that all of flexid is about.
 func TestSlowServerWorksOnAfterTheClientLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

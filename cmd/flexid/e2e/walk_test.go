@@ -23,6 +23,9 @@ var pages = []string{"README.md", "cmd/flexid/help/files.md", "cmd/flexid/help/w
 var elsewhere = map[string]string{
 	"go run ./cmd/demo": "the tests of cmd/demo, and .ci/run",
 	"go test ./...":     ".ci/run",
+
+	"go run ./testdata/throughput":                                     "the tests of it",
+	"go run ./testdata/throughput -n 3000 -rounds 1 -only pack20,file": "the tests of it, with fewer documents",
 }
 
 var shellBlock = regexp.MustCompile("(?ms)^```sh\n(.*?)^```$")

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -51,19 +52,21 @@ func serve(dir string) int {
 	if !srv.ReadyForConnections(20 * time.Second) {
 		return 1
 	}
-	fmt.Println("url", srv.ClientURL())
+	fmt.Println("url", srv.ClientURL(), os.Getpid())
 	_, _ = io.Copy(io.Discard, os.Stdin)
 	return 0
 }
 
 // process is a server in a process of its own, always on the same port.
 type process struct {
-	t     testing.TB
-	dir   string
-	port  string
-	url   string
-	cmd   *exec.Cmd
-	alive io.Closer
+	t      testing.TB
+	dir    string
+	under  []string // a program that runs it, with arguments
+	port   string
+	url    string
+	cmd    *exec.Cmd
+	server *os.Process // cmd, or what under runs
+	alive  io.Closer
 }
 
 func newProcess(t testing.TB, dir string) *process {
@@ -76,7 +79,8 @@ func newProcess(t testing.TB, dir string) *process {
 
 func (p *process) start() {
 	p.t.Helper()
-	p.cmd = exec.Command(os.Args[0])
+	args := append(slices.Clone(p.under), os.Args[0])
+	p.cmd = exec.Command(args[0], args[1:]...)
 	p.cmd.Env = append(os.Environ(), serveDir+"="+p.dir, servePort+"="+p.port)
 	p.cmd.Stderr = os.Stderr
 	in, err := p.cmd.StdinPipe()
@@ -92,19 +96,23 @@ func (p *process) start() {
 	}
 	p.alive = in
 	line, err := bufio.NewReader(out).ReadString('\n')
-	url, ok := strings.CutPrefix(strings.TrimSpace(line), "url ")
-	if !ok {
+	var url string
+	var pid int
+	if n, _ := fmt.Sscanf(line, "url %s %d", &url, &pid); n != 2 {
 		p.t.Fatalf("server process said %q: %v", line, err)
+	}
+	if p.server, err = os.FindProcess(pid); err != nil {
+		p.t.Fatal(err)
 	}
 	p.url, p.port = url, url[strings.LastIndexByte(url, ':')+1:]
 }
 
-// kill is kill -9, and waits until the process is gone.
+// kill is kill -9, and waits until the process is gone. A program that runs the server ends with it.
 func (p *process) kill() {
 	if p.cmd == nil {
 		return
 	}
-	_ = p.cmd.Process.Kill()
+	_ = p.server.Kill()
 	_ = p.cmd.Wait()
 	_ = p.alive.Close()
 	p.cmd = nil
@@ -112,7 +120,7 @@ func (p *process) kill() {
 
 func (p *process) signal(s syscall.Signal) {
 	p.t.Helper()
-	if err := p.cmd.Process.Signal(s); err != nil {
+	if err := p.server.Signal(s); err != nil {
 		p.t.Fatal(err)
 	}
 }

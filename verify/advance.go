@@ -357,7 +357,10 @@ func (e *Engine) confirm(row *ledger.Row, ev *ledger.Event, x effect) {
 		row.Base = nil
 	}
 	row.Last = e.left(row, ev, x)
-	if ev.Op != flexi.Storno {
+	switch {
+	case len(ev.Whole) > 0:
+		row.Base = slices.Clone(ev.Whole)
+	case ev.Op != flexi.Storno && !slices.Contains(row.Base, w.N):
 		row.Base = append(row.Base, w.N)
 	}
 	e.o.Budget.Maybes.Pay(1)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"flexid/flexi"
 	"flexid/verify/compare"
 	"flexid/verify/ledger"
 )
@@ -16,13 +17,13 @@ const mostBase = 50
 
 // expected is the document as our events left it, nil where that is not known.
 func (e *Engine) expected(ctx context.Context, row *ledger.Row) (json.RawMessage, error) {
-	return e.fold(ctx, row, row.Base)
+	return fold(ctx, e.o.Ledger, row.ID, row.Base)
 }
 
-func (e *Engine) fold(ctx context.Context, row *ledger.Row, base []int) (json.RawMessage, error) {
+func fold(ctx context.Context, from EventReader, id ledger.ID, base []int) (json.RawMessage, error) {
 	var bodies []json.RawMessage
 	for _, n := range base {
-		ev, err := e.o.Ledger.Event(ctx, row.ID, n)
+		ev, err := from.Event(ctx, id, n)
 		if err != nil {
 			return nil, fmt.Errorf("reading event %d: %w", n, err)
 		}
@@ -35,7 +36,7 @@ func (e *Engine) fold(ctx context.Context, row *ledger.Row, base []int) (json.Ra
 	}
 	left, err := compare.Merge(bodies...)
 	if err != nil {
-		return nil, fmt.Errorf("folding %d events of %s/%s: %w", len(bodies), row.Evidence, row.Key, err)
+		return nil, fmt.Errorf("folding %d events: %w", len(bodies), err)
 	}
 	return left, nil
 }
@@ -49,11 +50,19 @@ func (e *Engine) foldBase(ctx context.Context, row *ledger.Row) error {
 	}
 	older := row.Base[:len(row.Base)/2]
 	last := older[len(older)-1]
-	left, err := e.fold(ctx, row, older)
+	left, err := fold(ctx, e.o.Ledger, row.ID, older)
 	if err != nil {
 		return err
 	}
-	err = e.o.Ledger.PutEvent(ctx, row.ID, ledger.Event{N: -last, Body: left})
+	folded := ledger.Event{N: -last, Op: flexi.Update, Body: left}
+	makes, err := e.makes(ctx, row, older)
+	if err != nil {
+		return err
+	}
+	if makes {
+		folded.Op = flexi.Create // it knows the document as a whole, see makes
+	}
+	err = e.o.Ledger.PutEvent(ctx, row.ID, folded)
 	var large *ledger.TooLargeError
 	switch {
 	case errors.As(err, &large): // it cannot be compared with any more, which is no reason to hold the document up

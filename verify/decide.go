@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"flexid/flexi"
@@ -237,27 +238,16 @@ func (e *Engine) decideResend(ctx context.Context, row *ledger.Row) (string, err
 		return "", &DecisionError{Text: why}
 	}
 	if row.Missing() != nil {
-		for _, r := range row.Refused {
-			row.Redo = append(row.Redo, r.N)
-		}
-		row.Refused = nil
-		show(row)
-		row.Due = now
-		return "what was refused is judged and sent again", nil
+		return e.redoRefused(row), nil
 	}
-	forgive(row, w.N)
 	switch row.Reason {
 	case ledger.Unreadable, ledger.IDReused:
+		forgive(row, w.N)
 		return e.resendUnread(ctx, row)
 	case ledger.Conflict, ledger.Duplicate, ledger.Rejected:
-		_, ans, err := e.lookForPerson(ctx, row)
-		if err != nil {
-			return "", err
-		}
-		forgetGone(row, ans)
-		e.anew(row)
-		return "it is judged and sent again", nil
+		return e.resendJudged(ctx, row)
 	}
+	forgive(row, w.N)
 	row.State, row.Reason = ledger.Maybe, ""
 	w.ByPerson, w.Exists, w.Reject = true, false, nil
 	w.Absences, w.LastAbs, w.Step, w.Ended = 0, time.Time{}, 0, now
@@ -265,13 +255,16 @@ func (e *Engine) decideResend(ctx context.Context, row *ledger.Row) (string, err
 	return "it is sent again after three looks that show that it is not done", nil
 }
 
-// forgetGone makes a key unknown again whose record is gone: what comes next would build on nothing, and a sender who begins
-// anew must not be told that all of it is outdated.
-func forgetGone(row *ledger.Row, ans answer) {
-	if row.Last != nil && len(ans.seen.all()) == 0 {
-		forgetRecord(row)
-		row.Known = nil
+// redoRefused gives all that was refused its turn again, in the order in which it came.
+func (e *Engine) redoRefused(row *ledger.Row) string {
+	for _, r := range row.Refused {
+		row.Redo = append(row.Redo, r.N)
 	}
+	slices.Sort(row.Redo)
+	row.Refused = nil
+	show(row)
+	row.Due = e.o.Now()
+	return "what was refused is judged and sent again"
 }
 
 // anew puts the current event back into the queue as if it had just come, with its history.
@@ -323,7 +316,14 @@ func (e *Engine) decideDrop(ctx context.Context, row *ledger.Row) (string, error
 			}
 		}
 		e.note(t, "person", f, ans)
-		forgetGone(row, ans)
+		gone, err := e.isGone(ctx, t, ans.seen)
+		if err != nil {
+			return "", err
+		}
+		if gone && row.Last != nil { // what comes next would build on nothing, and a sender who begins anew is not outdated
+			forgetRecord(row)
+			row.Known = nil
+		}
 	}
 	if why := dropRefused(row); why != "" {
 		return "", &DecisionError{Text: why}

@@ -101,6 +101,7 @@ func (e *Engine) check(ctx context.Context, row *ledger.Row, late bool) (turn, e
 	// confirmed -> parked, or a rejected or dropped document that is there after all: a person must know.
 	w := row.Work
 	w.Final = false
+	p.Whole = true
 	e.park(row, reason, p)
 	return again(), e.save(ctx, row)
 }

@@ -31,6 +31,11 @@ func (e *Engine) task(ctx context.Context, row *ledger.Row) (*task, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading event %d: %w", row.Work.N, err)
 	}
+	if len(ev.Whole) > 0 {
+		if err := e.inWhole(ctx, row, &ev); err != nil {
+			return nil, err
+		}
+	}
 	return &task{row: row, ev: &ev, body: ev.Body, op: ev.Op}, nil
 }
 

@@ -24,7 +24,7 @@ const (
 
 // begun is the working state of an event that becomes current.
 func begun(ev *ledger.Event, now time.Time) *ledger.Work {
-	w := &ledger.Work{N: ev.N, Op: ev.Op, Begun: now, FirstTry: now, Version: ev.Version, Digest: ev.Digest}
+	w := &ledger.Work{N: ev.N, Op: ev.Op, Begun: now, FirstTry: now, Version: ev.Version, Digest: ev.Digest, Pass: len(ev.Whole) > 0}
 	if names, err := compare.FieldNames(ev.Body); err == nil && ev.Body != nil && len(strings.Join(names, "")) <= mostFields {
 		w.Fields = names
 	}
@@ -90,7 +90,7 @@ func coveredBy(r ledger.Refused, w *ledger.Work) bool {
 	switch {
 	case older(r.Version, w.Version):
 		return true // the sender himself holds it for outdated
-	case older(w.Version, r.Version):
+	case older(w.Version, r.Version), r.N > w.N: // the current one had its turn again
 		return false
 	case w.Op == flexi.Delete:
 		return true

@@ -262,6 +262,7 @@ type Problem struct {
 	Differ []Difference    `json:"differ,omitempty"`
 	Link   string          `json:"link,omitempty"`  // another document, evidence/key
 	Cause  string          `json:"cause,omitempty"` // becomes the row's: flexi.Gone
+	Whole  bool            `json:"whole,omitempty"` // it is about all that our events left, not about the current event's fields
 }
 
 // Difference is one field on which sent and found do not agree.
@@ -335,6 +336,9 @@ type Event struct {
 	Raw      []byte          `json:"raw,omitempty"`     // of an unreadable event
 	Born     Reason          `json:"born,omitempty"`    // Unreadable or IDReused: parked from the start
 	Problem  *Problem        `json:"problem,omitempty"`
+
+	// Whole are the events whose fold is sent in place of Body, as in Row.Base: a person had the document put as a whole.
+	Whole []int `json:"whole,omitempty"`
 
 	// Set when it ended or parked; the story of the current event is in the row.
 	State  State     `json:"state,omitempty"`

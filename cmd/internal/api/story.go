@@ -112,6 +112,16 @@ func ReadStory(ctx context.Context, l Ledger, id ledger.ID) (Story, error) {
 			return Story{}, fmt.Errorf("reading event %d: %w", n, err)
 		}
 		s.add(&row, ev)
+		if ev.N == row.Shown() {
+			if s.Sent, err = verify.Document(ctx, l, id, &ev); errors.Is(err, ledger.ErrNoEvent) {
+				s.Sent = ev.Body
+			} else if err != nil {
+				return Story{}, err
+			}
+			if story := storyOf(&row, &ev); story != nil {
+				s.Sent = verify.AsSent(s.Sent, story)
+			}
+		}
 	}
 	s.Found = s.found()
 	s.Aside, err = asideOf(ctx, l, id)
@@ -125,24 +135,24 @@ func (s *Story) add(row *ledger.Row, ev ledger.Event) {
 	if ev.Version != nil {
 		out.Version = ev.Version.Text
 	}
-	story := ev.Story
-	if row.Work != nil && row.Work.N == ev.N {
-		// The story of the current event is in the row; a copy at the event is older.
-		story = &row.Work.Story
-	}
-	if story != nil {
+	if story := storyOf(row, &ev); story != nil {
 		s.tell(ev.N, story)
 		if story.Problem != nil {
 			out.Problem = story.Problem
 		}
 	}
 	if ev.N == row.Shown() {
-		s.Problem, s.Sent = out.Problem, ev.Body
-		if story != nil {
-			s.Sent = verify.AsSent(ev.Body, story)
-		}
+		s.Problem = out.Problem
 	}
 	s.Events = append(s.Events, out)
+}
+
+// storyOf is what is known of an event, nil if nothing. Of the current one it is in the row; a copy at the event is older.
+func storyOf(row *ledger.Row, ev *ledger.Event) *ledger.Story {
+	if row.Work != nil && row.Work.N == ev.N {
+		return &row.Work.Story
+	}
+	return ev.Story
 }
 
 func (s *Story) tell(n int, story *ledger.Story) {

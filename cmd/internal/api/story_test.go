@@ -119,6 +119,26 @@ func TestStoryOfAFinishedDocumentShowsItsLastEvent(t *testing.T) {
 	}
 }
 
+// TestStoryShowsTheWholeThatWasSent: what a person had put in the place of the event's own fields is what Flexi got.
+func TestStoryShowsTheWholeThatWasSent(t *testing.T) {
+	for name, c := range map[string]struct {
+		whole []int
+		sent  string
+	}{"whole": {[]int{1, 2}, `{"a":2,"b":1}`}, "an event of it is not there any more": {[]int{1, 2, 7}, `{"a":2}`}} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t)
+			r.ledger.add(ledger.Row{Evidence: "banka", Key: "1", State: ledger.Confirmed, Head: 2, Tail: 2, Work: &ledger.Work{N: 2, Final: true}},
+				ledger.Event{N: 1, State: ledger.Confirmed, Body: json.RawMessage(`{"a":1,"b":1}`)},
+				ledger.Event{N: 2, State: ledger.Confirmed, Body: json.RawMessage(`{"a":2}`), Whole: c.whole})
+			var s Story
+			r.json("GET", "/api/v1/documents/banka/1", "", &s)
+			if strings.Join(strings.Fields(string(s.Sent)), "") != c.sent {
+				t.Errorf("sent %s", s.Sent)
+			}
+		})
+	}
+}
+
 func TestStoryStaysBounded(t *testing.T) {
 	r := newRig(t)
 	var events []ledger.Event

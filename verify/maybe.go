@@ -3,6 +3,7 @@ package verify
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"flexid/flexi"
@@ -53,7 +54,7 @@ func (e *Engine) maybe(ctx, work context.Context, row *ledger.Row) (turn, error)
 	if now.Before(row.Due) {
 		return at(row.Due), nil
 	}
-	if w.Absences >= enoughAbsences && !now.Before(later(e.settledFor(row), resendAt(w))) {
+	if w.Absences >= enoughAbsences && e.endsInASend(w) && !now.Before(later(e.settledFor(row), resendAt(w))) {
 		// All that is missing is an open door and a token; one more look before there are both would be too old by then.
 		if until, wait := e.gate.mayRetry(row.Evidence); wait {
 			return at(until), nil
@@ -87,6 +88,9 @@ func (e *Engine) maybe(ctx, work context.Context, row *ledger.Row) (turn, error)
 	if err != nil {
 		return turn{}, err
 	}
+	if (f.verdict == verdictGone) != goneBefore(w) {
+		w.Absences = 0 // a delete shows either the record or nothing: only those alike in a row count
+	}
 	e.note(t, "settle", f, ans)
 	what := shownNotDone
 	if f.verdict == verdictDone || f.verdict == verdictGone {
@@ -107,6 +111,22 @@ func (e *Engine) maybe(ctx, work context.Context, row *ledger.Row) (turn, error)
 		return e.gone(ctx, t, ans)
 	}
 	return e.notDone(ctx, work, t, f, ans)
+}
+
+// goneBefore: the look before showed that what is to be deleted is not there.
+func goneBefore(w *ledger.Work) bool {
+	for _, l := range slices.Backward(w.Story.Looks) {
+		if v := verdict(l.Verdict); v == verdictGone || v == verdictSend {
+			return v == verdictGone
+		}
+	}
+	return false
+}
+
+// endsInASend: with its absences complete, a document in doubt is sent again. Else one more look is all it needs, whether
+// writes may go or not.
+func (e *Engine) endsInASend(w *ledger.Work) bool {
+	return !goneBefore(w) && w.Reject == nil && !w.Exists && (w.Opens < e.o.Settings.Sends || w.ByPerson)
 }
 
 func (e *Engine) maybeTask(ctx context.Context, row *ledger.Row) (*task, error) {

@@ -115,7 +115,7 @@ func (e *Engine) resendAside(ctx context.Context, row *ledger.Row) (string, erro
 	if err != nil {
 		return "", err
 	}
-	row.State, row.Reason, row.Due = ledger.Dropped, "", row.ReadBack
-	row.Work.End = &ledger.End{State: ledger.Dropped, At: e.o.Now()}
+	forgive(row, row.Work.N)
+	e.end(row, ledger.Dropped, "")
 	return "appended to " + meant.String(), nil
 }

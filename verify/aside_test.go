@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -185,6 +186,11 @@ func TestResendOfWhatWasSetAside(t *testing.T) {
 		}
 		b.wantRecords("A", 1)
 		b.becomes(aside, time.Minute, ledger.Dropped, "")
+		b.until(time.Minute, "told that it is over", func() bool {
+			return slices.ContainsFunc(b.told.done(), func(m verify.Told) bool {
+				return m.Key == aside && m.EventID == "e1" && m.State == ledger.Dropped && m.SenderKey == "A"
+			})
+		})
 	})
 }
 

@@ -152,6 +152,7 @@ func (e *Engine) begin(ctx context.Context, row *ledger.Row) error {
 	now := e.o.Now()
 	row.Turn()
 	row.Work = begun(&ev, now)
+	row.Work.Pass = len(ev.Whole) > 0 && (row.Marked || row.Last == nil) // a person decided, about what proves to be ours
 	row.State, row.Reason, row.Cause, row.Sends, row.Due = ledger.Queued, "", "", 0, now
 	describe(row, &ev, e.o.Settings.Zone)
 	return nil

@@ -89,11 +89,17 @@ func TestRestoreWhileAPersonDecides(t *testing.T) {
 							err := b.decide("A", what)
 							b.pass(20 * time.Minute)
 							now := b.row("A")
-							if same && noIDs && what == verify.DecideResend {
-								return // a person said that this one is it
+							if err == nil && same && what != verify.DecideDrop {
+								b.t.Errorf("a %s was taken of a record that nobody has seen", what)
 							}
 							b.untouched(was)
-							if now.State != ledger.Parked && now.State != ledger.Dropped && !(op == flexi.Delete && !same) && !(what == verify.DecideConfirm && same) {
+							if what == verify.DecideResend && op == flexi.Update && !same { // it is gone, so it is made again
+								if b.wantRecords("A", 1); now.State != ledger.Confirmed || b.field("A", "varSym") != "10" {
+									b.t.Errorf("it is %s(%s), varSym %s", now.State, now.Reason, b.field("A", "varSym"))
+								}
+								return
+							}
+							if now.State != ledger.Parked && now.State != ledger.Dropped && !(op == flexi.Delete && !same) {
 								b.t.Errorf("it is %s(%s) after %v", now.State, now.Reason, err)
 							}
 						})

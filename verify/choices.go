@@ -2,6 +2,7 @@ package verify
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -63,11 +64,17 @@ func droppable(row *ledger.Row) bool {
 	return closable(row) || waitsForPerson(row) || row.Work != nil && !row.Work.Final && row.State == ledger.Queued
 }
 
+// lastLook is the last one that showed anything.
 func lastLook(row *ledger.Row) *ledger.Look {
-	if row.Work == nil || len(row.Work.Story.Looks) == 0 {
+	if row.Work == nil {
 		return nil
 	}
-	return &row.Work.Story.Looks[len(row.Work.Story.Looks)-1]
+	for i, l := range slices.Backward(row.Work.Story.Looks) {
+		if l.Verdict != "invalid" {
+			return &row.Work.Story.Looks[i]
+		}
+	}
+	return nil
 }
 
 // confirmRefused says why the record in Flexi cannot be taken as the document, "" if it may by what the last look shows.

@@ -108,7 +108,7 @@ func (e *Engine) decide(ctx context.Context, row *ledger.Row, d Decision) error 
 // lookForPerson is the fresh look that every decision rests on.
 func (e *Engine) lookForPerson(ctx context.Context, row *ledger.Row) (*task, answer, error) {
 	ask := e.maybeTask
-	if row.Work.Final {
+	if over(row.Work) {
 		ask = e.checkTask
 	}
 	t, err := ask(ctx, row)
@@ -125,13 +125,16 @@ func (e *Engine) lookForPerson(ctx context.Context, row *ledger.Row) (*task, ans
 	return t, ans, nil
 }
 
+// over: the event had ended, whatever a look has found since.
+func over(w *ledger.Work) bool { return w.Final || w.End != nil }
+
 func (e *Engine) decideLook(ctx context.Context, row *ledger.Row) (string, error) {
 	t, ans, err := e.lookForPerson(ctx, row)
 	if err != nil {
 		return "", err
 	}
 	var f finding
-	if row.Work.Final { // what the event asked for is over: the question is whether the record is as it was left
+	if over(row.Work) { // what the event asked for is over: the question is whether the record is as it was left
 		reason, p, err := e.audit(ctx, t, ans, true)
 		if err != nil {
 			return "", err
@@ -143,6 +146,9 @@ func (e *Engine) decideLook(ctx context.Context, row *ledger.Row) (string, error
 		return "", err
 	}
 	e.note(t, "person", f, ans)
+	if row.Reason == ledger.Conflict || row.Reason == ledger.Duplicate {
+		refresh(row, f.problem)
+	}
 	if row.State == ledger.Maybe || row.State == ledger.Parked && row.Reason == ledger.Unknown {
 		row.Due = e.o.Now()
 	}
@@ -165,6 +171,12 @@ func (e *Engine) decideConfirm(ctx context.Context, row *ledger.Row) (string, er
 				return "", err
 			}
 		}
+	}
+	if err := e.sameBooks(); err != nil {
+		return "", err
+	}
+	if err := e.asSeen(t, s); err != nil {
+		return "", err
 	}
 	if t.op == flexi.Delete && len(all) == 0 {
 		e.confirm(row, t.ev, effect{})
@@ -316,6 +328,9 @@ func (e *Engine) decideDrop(ctx context.Context, row *ledger.Row) (string, error
 			}
 		}
 		e.note(t, "person", f, ans)
+		if err := e.sameBooks(); err != nil {
+			return "", err
+		}
 		gone, err := e.isGone(ctx, t, ans.seen)
 		if err != nil {
 			return "", err

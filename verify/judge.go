@@ -73,6 +73,9 @@ func (e *Engine) note(t *task, why string, f finding, ans answer) {
 	for _, r := range ans.seen.mine {
 		l.Ours = append(l.Ours, r.ID())
 	}
+	if all := ans.seen.all(); len(all) == 1 {
+		l.Shown = e.shownAs(t, all[0])
+	}
 	t.row.Work.Story.Looks = append(t.row.Work.Story.Looks, l)
 	e.looked(string(f.verdict))
 }
@@ -87,6 +90,7 @@ func (e *Engine) judge(ctx context.Context, t *task, ans answer) (finding, error
 		s.others = slices.DeleteFunc(s.others, func(r flexi.Record) bool { return r.ID() != s.taken })
 	}
 	mine, others := s.mine, s.others
+	e.stillBound(t, s)
 
 	// Two records under our own identifiers, or ours and a stranger with the number.
 	if len(mine)+len(others) > 1 {

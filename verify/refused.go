@@ -24,7 +24,7 @@ const (
 
 // begun is the working state of an event that becomes current.
 func begun(ev *ledger.Event, now time.Time) *ledger.Work {
-	w := &ledger.Work{N: ev.N, Op: ev.Op, Begun: now, FirstTry: now, Version: ev.Version, Digest: ev.Digest, Pass: len(ev.Whole) > 0}
+	w := &ledger.Work{N: ev.N, Op: ev.Op, Begun: now, FirstTry: now, Version: ev.Version, Digest: ev.Digest}
 	if names, err := compare.FieldNames(ev.Body); err == nil && ev.Body != nil && len(strings.Join(names, "")) <= mostFields {
 		w.Fields = names
 	}

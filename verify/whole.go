@@ -52,12 +52,28 @@ func (e *Engine) resendJudged(ctx context.Context, row *ledger.Row) (string, err
 	if err != nil {
 		return "", err
 	}
-	w := row.Work
+	if err := e.sameBooks(); err != nil {
+		return "", err
+	}
 	gone, err := e.isGone(ctx, t, ans.seen)
+	if err == nil && !gone {
+		err = e.asSeen(t, ans.seen)
+	}
 	if err != nil {
 		return "", err
 	}
-	reopened := w.End != nil && !w.Final // it was over, and a look found that Flexi is not as our events left it
+	result, err := e.resendOf(ctx, t, ans, gone)
+	if err == nil {
+		e.bind(t, ans.seen)
+	}
+	return result, err
+}
+
+// resendOf says what is sent again, and gives it its turn.
+func (e *Engine) resendOf(ctx context.Context, t *task, ans answer, gone bool) (string, error) {
+	row := t.row
+	w := row.Work
+	reopened := over(w) && !w.Final // a look found that Flexi is not as our events left it
 	lost := row.Last != nil && (gone || reopened || !w.Final && w.Story.Problem != nil && w.Story.Problem.Whole)
 	switch {
 	case gone && w.Op == flexi.Delete && !w.Final:

@@ -217,17 +217,18 @@ type Work struct {
 	Refused  *Refusals `json:"refused,omitempty"`
 	Reject   *Problem  `json:"reject,omitempty"` // a rejection that owes looks before it counts
 	ByPerson bool      `json:"by_person,omitempty"`
-	Pass     bool      `json:"pass,omitempty"`    // a person allowed this event to pass over what is there
-	Alone    bool      `json:"alone,omitempty"`   // after a maybe a document is sent alone
-	Splits   int       `json:"splits,omitempty"`  // refused requests that it shared
-	Most     int       `json:"most,omitempty"`    // most documents in its next request; 0 = no limit of its own
-	Mates    []Mate    `json:"mates,omitempty"`   // who shared the last request, itself included; nil = nobody
-	Shake    float64   `json:"shake,omitempty"`   // jitter of its look-ups, in [0, 1); one for a whole request
-	Final    bool      `json:"final,omitempty"`   // the event is over: confirmed, dropped, parked for good
-	Partner  string    `json:"partner,omitempty"` // Flexi id of the partner of a number pair
-	Adopt    string    `json:"adopt,omitempty"`   // Flexi id of the record that gets our external id
-	Passed   int       `json:"passed,omitempty"`  // documents of the evidence accepted when this one was blocked by a 400
-	For      ID        `json:"for,omitempty"`     // waits_for: that document
+	Pass     bool      `json:"pass,omitempty"`     // a person allowed this event to pass over what is there
+	PassFor  string    `json:"pass_for,omitempty"` // the record for which Pass holds, as Look.Shown; "" = what proves to be ours
+	Alone    bool      `json:"alone,omitempty"`    // after a maybe a document is sent alone
+	Splits   int       `json:"splits,omitempty"`   // refused requests that it shared
+	Most     int       `json:"most,omitempty"`     // most documents in its next request; 0 = no limit of its own
+	Mates    []Mate    `json:"mates,omitempty"`    // who shared the last request, itself included; nil = nobody
+	Shake    float64   `json:"shake,omitempty"`    // jitter of its look-ups, in [0, 1); one for a whole request
+	Final    bool      `json:"final,omitempty"`    // the event is over: confirmed, dropped, parked for good
+	Partner  string    `json:"partner,omitempty"`  // Flexi id of the partner of a number pair
+	Adopt    string    `json:"adopt,omitempty"`    // Flexi id of the record that gets our external id
+	Passed   int       `json:"passed,omitempty"`   // documents of the evidence accepted when this one was blocked by a 400
+	For      ID        `json:"for,omitempty"`      // waits_for: that document
 
 	End   *End  `json:"end,omitempty"` // set when Final
 	Story Story `json:"story"`
@@ -306,6 +307,7 @@ type Look struct {
 	Verdict string    `json:"verdict"`
 	Found   []string  `json:"found,omitempty"` // Flexi ids
 	Ours    []string  `json:"ours,omitempty"`  // those of Found that are this document's record, not only its number's
+	Shown   string    `json:"shown,omitempty"` // digest of the one record that was found, as it stood
 	Text    string    `json:"text,omitempty"`
 }
 

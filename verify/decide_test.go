@@ -239,6 +239,31 @@ func TestDecisionOfAnOlderSight(t *testing.T) {
 	})
 }
 
+// TestDecisionOfAnOlderEvent: the sender sent another event after what a person saw. The decision is not carried out for that one.
+func TestDecisionOfAnOlderEvent(t *testing.T) {
+	for _, noIDs := range []bool{false, true} {
+		virtual(t, func(b *bench) {
+			b.fake.DropExternalIDs(noIDs)
+			b.start()
+			b.push(flexi.Create, "A", invoice("A", "firma", "code:PARTNER9"))
+			seen := b.becomes("A", time.Minute, ledger.Parked, ledger.Rejected)
+			b.pass(time.Minute)
+			seen = b.row("A")
+			b.push(flexi.Create, "A", invoice("A", "firma", "code:PARTNER9", "popis", "jiné"))
+			b.becomes("A", time.Minute, ledger.Parked, ledger.Rejected)
+			b.fake.Type("adresar", map[string]any{"kod": "PARTNER9", "nazev": "Partner"})
+			_, err := b.eng.Decide(b.t.Context(), verify.Address{Evidence: "faktura-vydana", Key: "A"},
+				verify.Decision{What: verify.DecideResend, By: "jana", Why: "partner je", Revision: seen.Revision})
+			var refused *verify.DecisionError
+			if !errors.As(err, &refused) || !refused.Changed {
+				b.t.Fatalf("answered %v", err)
+			}
+			b.pass(time.Minute)
+			b.wantRecords("A", 0)
+		})
+	}
+}
+
 func TestDecideUnknownDocument(t *testing.T) {
 	virtual(t, func(b *bench) {
 		b.start()

@@ -23,15 +23,17 @@ type deciding struct {
 	cl   *client
 
 	dryRun, yes bool
-	count       int // -1 = not said
+	count       int    // -1 = not said
+	revision    uint64 // of the one document, as it was seen; 0 = not said
 }
 
 func (p *program) decision(what verify.What, short string) *cobra.Command {
 	c := &cobra.Command{
 		Use: string(what) + " [EVIDENCE/[SOURCE:]KEY…]", Short: short,
 		Long: short + ".\n\nName documents, or choose from what `flexid maybe list` shows with filters. What filters choose is listed with\n" +
-			"--dry-run; else their number has to be confirmed, in a script with --yes or --count. Each document is decided as it was\n" +
-			"seen: one that changed meanwhile is left alone and said.\n\n" +
+			"--dry-run; else their number has to be confirmed, in a script with --yes or --count. Each of several documents is decided\n" +
+			"as it was seen: one that changed meanwhile is left alone and said; a single one too with --revision, which\n" +
+			"`flexid docs show` tells.\n\n" +
 			"Exit: 0 all were decided, 3 nothing matches, 75 some can be decided later, 1 some were refused.",
 		Example: fmt.Sprintf("  flexid maybe %s faktura-vydana/FV-1 --why 'checked in Flexi'\n"+
 			"  flexid maybe %s --reason conflict --cause gone --dry-run", what, what),
@@ -43,7 +45,11 @@ func (p *program) decision(what verify.What, short string) *cobra.Command {
 	c.Flags().BoolVar(&d.dryRun, "dry-run", false, "show what would be decided, and decide nothing")
 	c.Flags().BoolVarP(&d.yes, "yes", "y", false, "do not ask")
 	c.Flags().IntVar(&d.count, "count", -1, "decide only if the filters choose so many documents; asks nothing")
+	c.Flags().Uint64Var(&d.revision, "revision", 0, "of one document, as `flexid docs show` told it: decide only if it is still that")
 	c.RunE = func(c *cobra.Command, args []string) error {
+		if c.Flags().Changed("revision") && (len(args) != 1 || d.dryRun || d.revision == 0) {
+			return usagef("--revision is of the one document that is decided")
+		}
 		if c.Flags().Changed("count") && d.count < 0 {
 			return usagef("--count is a number of documents, not %d", d.count)
 		}
@@ -124,6 +130,7 @@ func (d *deciding) ownReason() {
 // one decides about a single document, whose row is then the answer.
 func (d *deciding) one(path string) error {
 	var row api.Row
+	d.act.Revision = d.revision
 	if err := d.cl.post(d.c.Context(), "/api/v1/queue/"+path+"/"+string(d.what), d.act, &row); err != nil {
 		return err
 	}

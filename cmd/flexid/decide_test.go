@@ -165,6 +165,20 @@ func TestADocumentNamedTwiceIsDecidedOnce(t *testing.T) {
 	}
 }
 
+// TestDecisionOfOneByRevision: what `docs show` told is passed on; it makes no sense for several documents.
+func TestDecisionOfOneByRevision(t *testing.T) {
+	f := newFakeDaemon(t, map[string]string{"POST /api/v1/queue/banka/1/resend": encode(t, api.Row{Evidence: "banka", Key: "1"})})
+	if code, _, talk := call(f.env(), "maybe", "resend", "banka/1", "--why", "x", "--by", "jana", "--revision", "7"); code != 0 ||
+		!strings.Contains(f.asked[0], `"revision":7`) {
+		t.Errorf("exit %d %q, asked %q", code, talk, f.asked)
+	}
+	for _, args := range [][]string{{"banka/1", "banka/2"}, {"--reason", "conflict"}, {"banka/1", "--dry-run"}} {
+		if code, _, _ := call(f.env(), append(append([]string{"maybe", "resend"}, args...), "--why", "x", "--by", "jana", "--revision", "7")...); code != 2 {
+			t.Errorf("%q: exit %d", args, code)
+		}
+	}
+}
+
 // TestADryRunNeedsNoName: it decides nothing.
 func TestADryRunNeedsNoName(t *testing.T) {
 	q := newQueueDaemon(t, 2)

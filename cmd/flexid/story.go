@@ -54,6 +54,14 @@ func (p *program) language() string {
 	return "en"
 }
 
+// revision is what a decision may name so that it holds for the document as it is shown, "" where none is known.
+func revision(n uint64) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprint(n)
+}
+
 func tellStory(w io.Writer, s *api.Story, language string) {
 	address := s.Evidence + "/" + s.Key
 	if s.Source != "" {
@@ -64,6 +72,7 @@ func tellStory(w io.Writer, s *api.Story, language string) {
 		{"state", joined(s.State, s.Reason, s.Cause)}, {"number", s.Number}, {"external id", s.ExternalID}, {"Flexi id", s.FlexiID},
 		{"partner", s.Partner}, {"amount", strings.TrimSpace(s.Amount + " " + s.Currency)}, {"date", s.Date}, {"owner", s.Owner},
 		{"sends", fmt.Sprint(s.Sends)}, {"updated", stamp(s.Updated)}, {"next", stamp(s.Next)}, {"settled", stamp(s.Settled)},
+		{"revision", revision(s.Revision)},
 	} {
 		if f[1] != "" {
 			fmt.Fprintf(w, "  %-12s %s\n", f[0], clean(f[1]))

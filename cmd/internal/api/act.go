@@ -85,7 +85,7 @@ func (s *Server) decide(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	row, err := b.Decider.Decide(r.Context(), a, verify.Decision{What: what, By: act.By, Why: act.Why})
+	row, err := b.Decider.Decide(r.Context(), a, verify.Decision{What: what, By: act.By, Why: act.Why, Revision: act.Revision})
 	if err != nil {
 		return err
 	}

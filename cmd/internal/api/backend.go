@@ -106,4 +106,5 @@ type Act struct {
 	Evidence string `json:"evidence,omitempty"` // writes: "" = all
 	How      string `json:"how,omitempty"`      // company accept: new or restored
 	Company  string `json:"company,omitempty"`  // company accept: its name, where nothing asks for an acceptance
+	Revision uint64 `json:"revision,omitempty"` // decision: of the row as it was seen; 0 takes it as it is
 }

@@ -9,7 +9,7 @@
 //	GET  /api/v1/documents/{evidence}/{[source:]key}            the whole story of one document
 //	GET  /api/v1/queue[?state=…&reason=…&cause=…]               what waits for an answer, with reason and owner
 //	POST /api/v1/queue/{decision}                               several at once, see DecideRequest; rows of Decided
-//	POST /api/v1/queue/{evidence}/{[source:]key}/{decision}     look confirm resend drop note, body {by, why}
+//	POST /api/v1/queue/{evidence}/{[source:]key}/{decision}     look confirm resend drop note, body {by, why[, revision]}
 //	GET  /api/v1/status
 //	POST /api/v1/writes/{stop|resume}                           body {evidence, by, why}
 //	POST /api/v1/company/accept                                 body {how, by, why}

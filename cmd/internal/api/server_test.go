@@ -156,6 +156,19 @@ func TestDecisions(t *testing.T) {
 	}
 }
 
+// TestDecisionByRevision: a decision about one document names what was seen, if the one who decides knows it.
+func TestDecisionByRevision(t *testing.T) {
+	for body, want := range map[string]uint64{`{"by":"jana","why":"w","revision":7}`: 7, `{"by":"jana","why":"w"}`: 0} {
+		r := newRig(t)
+		r.ledger.add(ledger.Row{Evidence: "banka", Key: "1", State: ledger.Parked, Reason: ledger.Unknown})
+		got := uint64(99)
+		r.engine.decided = func(_ verify.Address, d verify.Decision) error { got = d.Revision; return nil }
+		if w := r.do("POST", "/api/v1/queue/banka/1/resend", body); w.Code != http.StatusOK || got != want {
+			t.Errorf("status %d, revision %d, want %d", w.Code, got, want)
+		}
+	}
+}
+
 func TestNothingIsChangedByGET(t *testing.T) {
 	r := newRig(t)
 	r.ledger.add(ledger.Row{Evidence: "banka", Key: "1", State: ledger.Maybe})

@@ -36,6 +36,14 @@ type pushFlags struct {
 	wait             time.Duration
 }
 
+// patience is how long something before the first event may take: no longer than the whole run may stand still.
+func (fl *pushFlags) patience(most time.Duration) time.Duration {
+	if fl.wait == 0 {
+		return most
+	}
+	return min(most, fl.wait)
+}
+
 func (p *program) push() *cobra.Command {
 	var fl pushFlags
 	c := &cobra.Command{

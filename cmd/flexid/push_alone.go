@@ -49,7 +49,7 @@ func (p *program) aloneTarget(ctx context.Context, s pushSettings, fl pushFlags,
 		stop()
 		return <-done
 	}
-	info, err := started(ctx, ready, done, end)
+	info, err := started(ctx, fl.patience(aloneStart), ready, done, end)
 	if err != nil {
 		return nil, aloneFailed(err, s.API.URL, s.StateDir)
 	}
@@ -67,8 +67,8 @@ func (p *program) aloneTarget(ctx context.Context, s pushSettings, fl pushFlags,
 }
 
 // started waits for the daemon of this process.
-func started(ctx context.Context, ready <-chan daemon.Info, done <-chan error, end func() error) (daemon.Info, error) {
-	limit := time.NewTimer(aloneStart)
+func started(ctx context.Context, most time.Duration, ready <-chan daemon.Info, done <-chan error, end func() error) (daemon.Info, error) {
+	limit := time.NewTimer(most)
 	defer limit.Stop()
 	select {
 	case info := <-ready:
@@ -78,7 +78,7 @@ func started(ctx context.Context, ready <-chan daemon.Info, done <-chan error, e
 	case <-ctx.Done():
 		return daemon.Info{}, errors.Join(context.Cause(ctx), end())
 	case <-limit.C:
-		err := fmt.Errorf("the daemon is not ready after %v; its warnings above say why", aloneStart)
+		err := fmt.Errorf("the daemon is not ready after %v; its warnings above say why, and nothing was sent", most)
 		return daemon.Info{}, errors.Join(&exitError{exitTryAgain, err}, end())
 	}
 }

@@ -35,7 +35,25 @@ func (p *program) pushReport(run string, fl pushFlags, spool *push.Spool) error 
 	if err != nil {
 		return fmt.Errorf("writing the report: %w", err)
 	}
+	if counts[push.Dropped], err = droppedNow(run, spool, counts[push.Dropped]); err != nil {
+		return fmt.Errorf("reading what was dropped: %w", err)
+	}
 	return pushCode(counts, fl.wait == 0)
+}
+
+// droppedNow is how many of those that ended as dropped were dropped in this run. What a person had given up before, and the
+// file of the next night repeats, is no failure of that night.
+func droppedNow(run string, spool *push.Spool, dropped int) (n int, err error) {
+	if dropped == 0 {
+		return 0, nil
+	}
+	err = spool.Rows(run, func(r *push.Row) error {
+		if r.Outcome == push.Dropped && !r.Good() {
+			n++
+		}
+		return nil
+	})
+	return n, err
 }
 
 func summary(counts push.Counts, total int) string {
@@ -60,7 +78,7 @@ func (p *program) pushTable(run string, fl pushFlags, spool *push.Spool, counts 
 	}
 	return p.pushRows(run, spool, func(r *push.Row) bool {
 		// What only waits or was not sent is the rest of the files: a number says enough.
-		return fl.all || !r.Outcome.Good() && r.Outcome != push.Unsent && (r.Outcome != push.Waiting || r.Held)
+		return fl.all || !r.Good() && r.Outcome != push.Unsent && (r.Outcome != push.Waiting || r.Held)
 	})
 }
 

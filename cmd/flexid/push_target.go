@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -66,7 +67,7 @@ func (p *program) pushTarget(ctx context.Context, s pushSettings, fl pushFlags, 
 	down := probe.health(ctx, "/healthz")
 	switch {
 	case down == nil:
-		return p.runningTarget(ctx, s, log)
+		return p.runningTarget(ctx, s, fl, log)
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
 	case !s.NATS.Embedded() && !fl.alone:
@@ -77,7 +78,7 @@ func (p *program) pushTarget(ctx context.Context, s pushSettings, fl pushFlags, 
 }
 
 // runningTarget connects to the NATS of a running daemon, once that is ready.
-func (p *program) runningTarget(ctx context.Context, s pushSettings, log zerolog.Logger) (*pushTarget, error) {
+func (p *program) runningTarget(ctx context.Context, s pushSettings, fl pushFlags, log zerolog.Logger) (*pushTarget, error) {
 	token := s.API.Token.Reveal()
 	if token == "" {
 		var err error
@@ -86,7 +87,7 @@ func (p *program) runningTarget(ctx context.Context, s pushSettings, log zerolog
 		}
 	}
 	cl := newClient(s.API.URL, token)
-	st, err := p.readyDaemon(ctx, cl)
+	st, err := p.readyDaemon(ctx, cl, fl.patience(readyMost))
 	if err != nil {
 		return nil, err
 	}
@@ -160,12 +161,18 @@ func drain(nc *nats.Conn) error {
 	return nil
 }
 
+// readyMost is how long a daemon that answers may take to become ready.
+const readyMost = 30 * time.Second
+
 // readyDaemon waits for a daemon that is starting, and says what it waits for.
-func (p *program) readyDaemon(ctx context.Context, cl *client) (st api.Status, err error) {
-	const tries = 30
+func (p *program) readyDaemon(ctx context.Context, cl *client, most time.Duration) (st api.Status, err error) {
+	within, cancel := context.WithTimeout(ctx, most)
+	defer cancel()
 	said := ""
-	for range tries {
-		if err := cl.get(ctx, "/api/v1/status", &st); err != nil {
+	for within.Err() == nil {
+		if err := cl.get(within, "/api/v1/status", &st); err != nil && within.Err() != nil {
+			break
+		} else if err != nil {
 			return st, err
 		}
 		if st.Ready {
@@ -178,16 +185,18 @@ func (p *program) readyDaemon(ctx context.Context, cl *client) (st api.Status, e
 		timer := time.NewTimer(time.Second)
 		select {
 		case <-timer.C:
-		case <-ctx.Done():
+		case <-within.Done():
 			timer.Stop()
-			return st, context.Cause(ctx)
 		}
 	}
-	text := st.Phase
+	if ctx.Err() != nil {
+		return st, context.Cause(ctx)
+	}
+	text := cmp.Or(st.Phase, "it gives no answer")
 	for _, t := range st.Troubles {
 		text = t.Text + "; " + t.Remedy
 	}
-	return st, &exitError{exitTryAgain, fmt.Errorf("the daemon is not ready: %s", text)}
+	return st, &exitError{exitTryAgain, fmt.Errorf("the daemon is not ready after %v: %s; nothing was sent", most, text)}
 }
 
 // daemonAPI asks the daemon about documents.

@@ -10,13 +10,16 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"flexid/batch/stream/embedded"
+	"flexid/cmd/internal/api"
 	"flexid/flexi/flexitest"
 )
 
@@ -119,6 +122,61 @@ func TestPushToARunningDaemon(t *testing.T) {
 	}
 	if found := erp.Find("faktura-vydana", "code:FV-9"); len(found) != 1 {
 		t.Errorf("%d records of FV-9", len(found))
+	}
+}
+
+// TestPushOfWhatWasDroppedBefore: the file of the next night repeats a line that a person gave up. That is reported, and no failure.
+func TestPushOfWhatWasDroppedBefore(t *testing.T) {
+	erp := startERP(t, flexitest.Options{})
+	env := erpEnv(erp, filepath.Join(t.TempDir(), "state"), "FLEXID_HTTP_ADDR="+freeAddr(t), "USER=jana")
+	serving(t, env)
+	ready(t, env)
+	bad := strings.Replace(invoice("FV-2", "a"), "FAKTURA", "NENI", 1)
+	file := write(t, t.TempDir(), "a.ndjson", invoice("FV-1", "a"), bad)
+	if code, _, talk := pushing(t, t.Context(), env, file); code != exitRejected {
+		t.Fatalf("exit %d: %s", code, talk)
+	}
+	if code, _, talk := call(env, "maybe", "drop", "faktura-vydana/FV-2", "--why", "x"); code != 0 {
+		t.Fatalf("drop: exit %d: %s", code, talk)
+	}
+	code, rep, talk := pushing(t, t.Context(), env, file)
+	if code != 0 || !rep.counted(map[string]int{"repeated": 1, "dropped": 1}) || rep.Documents[1].Reason != "repeated" {
+		t.Errorf("exit %d %+v: %s", code, rep, talk)
+	}
+	if _, out, _ := call(env, "push", file); strings.Contains(out, "FV-2") {
+		t.Errorf("listed among what needs somebody: %s", out)
+	}
+	other := strings.Replace(invoice("FV-3", "a"), "FAKTURA", "NENI", 1)
+	if code, rep, talk = pushing(t, t.Context(), env, write(t, t.TempDir(), "b.ndjson", bad, other)); code != exitRejected {
+		t.Errorf("beside one that is rejected: exit %d %+v: %s", code, rep, talk)
+	}
+}
+
+// TestPushDoesNotWaitLongerThanItMay: --wait holds for a daemon that is not ready, and for one that does not answer, as well.
+func TestPushDoesNotWaitLongerThanItMay(t *testing.T) {
+	file := write(t, t.TempDir(), "a.ndjson", invoice("FV-1", "a"))
+	for name, c := range map[string]struct {
+		status func(w http.ResponseWriter, r *http.Request)
+		talk   string
+	}{
+		"not ready": {func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = io.WriteString(w, encode(t, api.Status{Info: api.Info{Phase: "waiting for NATS"}}))
+		}, "waiting for NATS"},
+		"silent": {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, "gives no answer"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			mux := http.NewServeMux()
+			mux.HandleFunc("GET /healthz", func(http.ResponseWriter, *http.Request) {})
+			mux.HandleFunc("GET /api/v1/status", c.status)
+			d := httptest.NewServer(mux)
+			defer d.Close()
+			env := []string{"FLEXID_API_URL=" + d.URL, "FLEXID_API_TOKEN=" + testToken, "FLEXID_STATE_DIR=" + t.TempDir()}
+			begun := time.Now()
+			code, _, talk := pushing(t, t.Context(), env, "--wait", "20ms", file)
+			if took := time.Since(begun); code != exitTryAgain || took > 10*time.Second || !strings.Contains(talk, c.talk) {
+				t.Errorf("exit %d after %v: %s", code, took, talk)
+			}
+		})
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"flexid/verify/ledger"
 )
 
 // Row is one event in the report.
@@ -27,6 +29,11 @@ func (r *Row) Text() string {
 // Good outcomes need nobody's attention.
 func (o Outcome) Good() bool {
 	return o == Confirmed || o == Adopted || o == Repeated || o == Superseded
+}
+
+// Good says that the event needs nobody's attention: also one whose content a person had dropped before it came again.
+func (r *Row) Good() bool {
+	return r.Outcome.Good() || r.Outcome == Dropped && r.Reason == ledger.Repeated
 }
 
 // Rows gives every event with what became of it, in the order of the input, until each returns an error.

@@ -159,12 +159,16 @@ func blocked(s Scope, remedy string) verdict {
 	return verdict{outcome: Blocked, scope: s, remedy: remedy, words: remedy}
 }
 
+// RemedyStale is what an operator may have to do where rights seem to be missing that the user has.
+const RemedyStale = "if the user has all that, its role is perhaps stale: Flexi goes by the old one until the user is logged out there " +
+	"(POST /status/user/LOGIN/logout)"
+
 // What an operator has to do when writes are blocked.
 const (
 	remedyLogin    = "the ERP refuses the login: check FLEXID_FLEXI_USER and FLEXID_FLEXI_PASSWORD, then flexid writes resume"
 	remedyLicence  = "the ERP's licence has no REST API for writing (402): extend it with the vendor, then flexid writes resume"
-	remedyRights   = "the ERP forbids our user to write %s (403): give the user the right to it, or a licence that has it"
-	remedyEvidence = "the ERP does not take writes to %s: it is unknown, switched off, or hidden by licence or rights"
+	remedyRights   = "the ERP forbids our user to write %s (403): give the user the right to it, or a licence that has it; " + RemedyStale
+	remedyEvidence = "the ERP does not take writes to %s: it is unknown, switched off, or hidden by licence or rights; " + RemedyStale
 	remedyMessage  = "the ERP refuses the request without naming a record, also after the login was renewed: read its words, " +
 		"check the rights of our user and the company, then flexid writes resume"
 	remedyGuard = "flexid was about to send one attempt twice and stopped itself: report it, then flexid writes resume"

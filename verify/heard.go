@@ -53,7 +53,7 @@ func (g *gate) readFailed(evidence string, of about, err error) {
 		g.close(GateStatus{Reason: "certificate", Text: err.Error(), Remedy: cert.Hint}, outageMost, of)
 	case errors.As(err, &unlisted):
 		g.close(GateStatus{Evidence: evidence, Reason: "right", Text: err.Error(),
-			Remedy: "give the user the right to " + evidence + " in Flexi, and see that its module is switched on"}, outageMost, of)
+			Remedy: "give the user the right to " + evidence + " in Flexi, and see that its module is switched on; " + flexi.RemedyStale}, outageMost, of)
 	case status == 401:
 		g.close(GateStatus{Reason: "login", Text: err.Error(),
 			Remedy: "set FLEXID_FLEXI_USER and FLEXID_FLEXI_PASSWORD (or _PASSWORD_FILE) to a user that may use the REST API"}, blockMost, of)
@@ -65,7 +65,7 @@ func (g *gate) readFailed(evidence string, of about, err error) {
 			Remedy: "Flexi hides " + evidence + " (404), as it does without a licence for the REST API or without the module: check both"}, blockMost, of)
 	case status == 403:
 		g.close(GateStatus{Evidence: evidence, Reason: "right", Text: err.Error(),
-			Remedy: "give the user the right to " + evidence + " in Flexi"}, blockMost, of)
+			Remedy: "give the user the right to " + evidence + " in Flexi; " + flexi.RemedyStale}, blockMost, of)
 	case fe != nil && fe.Outcome == flexi.NotSent:
 		g.unreached(err)
 	default:

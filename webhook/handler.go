@@ -3,10 +3,13 @@ package webhook
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
+	"maps"
 	"mime"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -198,8 +201,30 @@ func (c *call) declared() error {
 			return refuse(http.StatusUnsupportedMediaType, reasonType, "send Content-Type: "+strings.Join(types, " or "))
 		}
 	}
-	if text := c.r.URL.Query().Get("wait"); text != "" && c.source.rules.Waits {
-		wait, err := time.ParseDuration(text)
+	if !c.source.rules.Waits {
+		return nil
+	}
+	return c.parameters()
+}
+
+// parameters are read where the sender writes the address himself: what he asks for there and nobody does, such as another
+// operation, would be missed only in the books. Other senders may have parameters of their own, and take a refusal as final.
+func (c *call) parameters() error {
+	q, err := url.ParseQuery(c.r.URL.RawQuery)
+	if err != nil {
+		return refuse(http.StatusBadRequest, reasonMalformed, "the parameters of the address are not readable: what is no letter or digit is written with %")
+	}
+	for _, name := range slices.Sorted(maps.Keys(q)) {
+		if name != "wait" {
+			return refuse(http.StatusBadRequest, reasonMalformed, fmt.Sprintf(
+				"the address has a parameter %.40q, which means nothing: the one there is is wait; key, operation and event id are headers (Flexid-Key, Flexid-Op, Idempotency-Key)", name))
+		}
+	}
+	switch text := q["wait"]; {
+	case len(text) > 1:
+		return refuse(http.StatusBadRequest, reasonMalformed, "wait is there twice")
+	case len(text) == 1 && text[0] != "":
+		wait, err := time.ParseDuration(text[0])
 		if err != nil || wait < 0 {
 			return refuse(http.StatusBadRequest, reasonMalformed, "wait is a duration such as 20s, at most "+maxWait.String())
 		}

@@ -58,6 +58,10 @@ func TestRefusals(t *testing.T) {
 		{"no document number", "POST", banka, `{}`, []string{bearer}, 422, "content", nil},
 		{"wait is no duration", "POST", banka + "?wait=20", doc, []string{bearer}, 400, "malformed", nil},
 		{"wait is negative", "POST", banka + "?wait=-1s", doc, []string{bearer}, 400, "malformed", nil},
+		{"wait twice", "POST", banka + "?wait=1s&wait=2s", doc, []string{bearer}, 400, "malformed", nil},
+		{"wait in other letters", "POST", banka + "?Wait=1s", doc, []string{bearer}, 400, "malformed", nil},
+		{"the operation in the address", "POST", banka + "?wait=1s&op=storno", doc, []string{bearer}, 400, "malformed", nil},
+		{"parameters that are none", "POST", banka + "?wait=%zz", doc, []string{bearer}, 400, "malformed", nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			r := start(t, func(o *Options) {
@@ -91,6 +95,22 @@ func TestRefusals(t *testing.T) {
 				t.Errorf("log: %s", log)
 			}
 		})
+	}
+}
+
+// TestParametersOfTheAddress: where the sender writes the address, one that means nothing is named; who has parameters of his own
+// is taken as before.
+func TestParametersOfTheAddress(t *testing.T) {
+	r := start(t, nil)
+	if got := r.send("POST", "/in/shop/banka?op=storno", doc, bearer); got.status != 400 || !strings.Contains(got.body, "op") || !strings.Contains(got.body, "Flexid-Op") {
+		t.Errorf("%d %s", got.status, got.body)
+	}
+	if got := r.send("POST", "/in/shop/banka?wait=", doc, bearer); got.status != 202 {
+		t.Errorf("an empty wait: %d %s", got.status, got.body)
+	}
+	hook := `{"winstrom":{"changes":[{"@evidence":"a","@in-version":"1"}]}}`
+	if got := r.send("POST", "/in/erp?utm=1", hook, "X-FB-Hook-SecKey: hook-secret-0123456789"); got.status != 200 {
+		t.Errorf("a hook with a parameter: %d %s", got.status, got.body)
 	}
 }
 

@@ -103,7 +103,10 @@ func (c *client) do(ctx context.Context, method, path string, body any) (*http.R
 	req.Header.Set("Authorization", "Bearer "+c.token)
 	req.Header.Set("Accept", "application/x-ndjson, application/json")
 	resp, err := c.http.Do(req)
-	if err != nil {
+	switch {
+	case err != nil && errors.Is(ctx.Err(), context.Canceled):
+		return nil, fmt.Errorf("stopped: %w", ctx.Err())
+	case err != nil:
 		return nil, c.unreachable(err)
 	}
 	if resp.StatusCode/100 == 2 {

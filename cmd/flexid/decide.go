@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"slices"
 	"strconv"
@@ -131,10 +132,20 @@ func (d *deciding) ownReason() {
 func (d *deciding) one(path string) error {
 	var row api.Row
 	d.act.Revision = d.revision
-	if err := d.cl.post(d.c.Context(), "/api/v1/queue/"+path+"/"+string(d.what), d.act, &row); err != nil {
+	if err := d.cl.post(d.c.Context(), "/api/v1/queue/"+path+"/"+string(d.what), d.act, &row); unheard(err) {
+		return &exitError{exitTryAgain, fmt.Errorf("%w; whether it was decided is not known: `flexid docs show` tells", err)}
+	} else if err != nil {
 		return err
 	}
 	return d.p.rowNow(row)
+}
+
+// unheard: the request may have reached the daemon, and no whole answer came back.
+func unheard(err error) bool {
+	var said *api.Problem
+	var code *exitError
+	var wire *net.OpError
+	return err != nil && !errors.As(err, &said) && !errors.As(err, &code) && !(errors.As(err, &wire) && wire.Op == "dial")
 }
 
 // many looks first at what there is to decide, and decides then what it has seen.
@@ -154,7 +165,9 @@ func (d *deciding) many(request api.DecideRequest) error {
 			targets = append(targets, api.Target{Evidence: x.Evidence, Source: x.Source, Key: x.Key, Revision: x.Revision})
 		}
 	})
-	if err != nil {
+	if err != nil && d.c.Context().Err() != nil {
+		return &exitError{exitTryAgain, errors.New("stopped; nothing was decided")}
+	} else if err != nil {
 		return err
 	}
 	if d.dryRun {
@@ -171,14 +184,16 @@ func (d *deciding) many(request api.DecideRequest) error {
 	}
 	delete(counts, api.ResultWould)
 	const chunk = 1000 // each has the time limit of one request
+	heard := 0
 	for part := range slices.Chunk(targets, chunk) {
 		err := d.ask(api.DecideRequest{By: d.act.By, Why: d.act.Why, Documents: part}, func(x api.Decided) {
 			counts[x.Result]++
+			heard++
 			show(&x)
 		})
 		if err != nil {
 			_ = pr.end() // what is known is shown; the error says that it is not all
-			return fmt.Errorf("after %s: %w", many(counts[api.ResultDone], "document"), err)
+			return d.cutOff(counts, len(targets)-heard, err)
 		}
 	}
 	if err := pr.end(); err != nil {
@@ -216,18 +231,50 @@ func (d *deciding) ask(request api.DecideRequest, each func(api.Decided)) error 
 	return lines(resp, each)
 }
 
-// ended says how many went which way, and gives the exit code.
-func (d *deciding) ended(counts map[string]int) error {
+// cutOff says what is known of a decision whose answer broke off, at the daemon or by Ctrl-C. Of the rest some may have been
+// decided all the same.
+func (d *deciding) cutOff(counts map[string]int, unheard int, err error) error {
+	d.p.say("%s was cut off: %s", d.what, joinedBy(", ", results(counts), fmt.Sprintf("%d not heard of, which may be decided or not", unheard)))
+	return &exitError{exitTryAgain, fmt.Errorf("%w; %s", err, d.repeat())}
+}
+
+// repeat says how to go on with what is not decided yet.
+func (d *deciding) repeat() string {
+	text := "the same command may be repeated"
+	switch d.what {
+	case verify.DecideLook:
+	case verify.DecideNote:
+		text += ": what is done gets the note once more"
+	default:
+		text += ": what is decided already is left alone"
+	}
+	if d.count >= 0 {
+		text += "; --count is then the number of the rest"
+	}
+	return text
+}
+
+// results is how many went which way.
+func results(counts map[string]int) string {
 	var parts []string
 	for _, r := range []string{api.ResultDone, api.ResultRefused, api.ResultChanged, api.ResultLater, api.ResultMissing, api.ResultFailed} {
 		if n := counts[r]; n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", n, r))
 		}
 	}
-	if len(parts) == 0 {
+	return strings.Join(parts, ", ")
+}
+
+// ended says how many went which way, and gives the exit code.
+func (d *deciding) ended(counts map[string]int) error {
+	text := results(counts)
+	if text == "" {
 		return d.p.nothing(0, "nothing matches; `flexid maybe list` shows what waits")
 	}
-	d.p.say("%s: %s", d.what, strings.Join(parts, ", "))
+	d.p.say("%s: %s", d.what, text)
+	if counts[api.ResultChanged]+counts[api.ResultLater]+counts[api.ResultFailed] > 0 {
+		d.p.say("%s", d.repeat())
+	}
 	switch {
 	case counts[api.ResultRefused]+counts[api.ResultFailed] > 0:
 		return &exitError{code: exitFailed}

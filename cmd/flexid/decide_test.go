@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -56,6 +57,7 @@ func (q *queueDaemon) serve(w http.ResponseWriter, r *http.Request) {
 	for i := range request.Documents {
 		if t := &request.Documents[i]; !request.DryRun {
 			_ = out.Encode(api.Decided{Row: api.Row{Evidence: t.Evidence, Key: t.Key}, Revision: t.Revision, Result: q.result(t)})
+			_ = http.NewResponseController(w).Flush()
 		}
 	}
 }
@@ -153,6 +155,70 @@ func TestDecisionsOfSeveralKeys(t *testing.T) {
 				t.Errorf("asked %+v", a)
 			}
 		})
+	}
+}
+
+// TestDecisionsThatAreCutOff: whatever ends the answer, it is said how many are done, of how many nobody knows, and how to go on.
+func TestDecisionsThatAreCutOff(t *testing.T) {
+	keys := []string{"banka/G0", "banka/G1", "banka/G2", "banka/G3", "banka/G4"}
+	for name, tc := range map[string]struct {
+		args   []string
+		by     func(interrupt context.CancelFunc) // ends the answer after two documents
+		result string                             // of the third and later ones, where nothing ends it
+		code   int
+		talk   []string
+	}{
+		"the daemon dies": {append([]string{"resend"}, keys...), func(context.CancelFunc) {}, "", 75,
+			[]string{"2 done, 3 not heard of", "may be repeated: what is decided already is left alone"}},
+		"Ctrl-C": {append([]string{"drop"}, keys...), func(interrupt context.CancelFunc) { interrupt() }, "", 75,
+			[]string{"not heard of, which may be decided or not", "may be repeated"}},
+		"with a count": {[]string{"drop", "--reason", "conflict", "--count", "5"}, func(context.CancelFunc) {}, "", 75,
+			[]string{"2 done, 3 not heard of", "--count is then the number of the rest"}},
+		"notes": {append([]string{"note"}, keys...), func(context.CancelFunc) {}, "", 75, []string{"2 done, 3 not heard of", "gets the note once more"}},
+		"NATS is gone": {append([]string{"resend"}, keys...), nil, api.ResultFailed, 1,
+			[]string{"2 done, 3 failed", "may be repeated: what is decided already is left alone"}},
+		"Flexi is down": {append([]string{"resend"}, keys...), nil, api.ResultLater, 75, []string{"2 done, 3 later", "may be repeated"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx, interrupt := context.WithCancel(t.Context())
+			defer interrupt()
+			q := newQueueDaemon(t, len(keys))
+			q.result = func(x *api.Target) string {
+				switch {
+				case x.Revision <= 2:
+					return api.ResultDone
+				case tc.by == nil:
+					return tc.result
+				}
+				tc.by(interrupt)
+				panic(http.ErrAbortHandler)
+			}
+			var out, talk bytes.Buffer
+			p := &program{env: q.env(), in: strings.NewReader(""), out: &out, err: &talk}
+			code := p.run(ctx, append(append([]string{"maybe"}, tc.args...), "--why", "x"))
+			if code != tc.code {
+				t.Errorf("exit %d, want %d", code, tc.code)
+			}
+			for _, want := range tc.talk {
+				if !strings.Contains(talk.String(), want) {
+					t.Errorf("%q is missing in %q", want, talk.String())
+				}
+			}
+		})
+	}
+}
+
+// TestADecisionThatIsCutOff: of a single document it is said that nobody knows, not that no daemon runs.
+func TestADecisionThatIsCutOff(t *testing.T) {
+	d := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }))
+	defer d.Close()
+	env := []string{"FLEXID_API_URL=" + d.URL, "FLEXID_API_TOKEN=" + testToken, "USER=jana"}
+	if code, _, talk := call(env, "maybe", "resend", "banka/1", "--why", "x"); code != 75 || !strings.Contains(talk, "whether it was decided is not known") {
+		t.Errorf("exit %d %q", code, talk)
+	}
+	d.Close()
+	if code, _, talk := call(env, "maybe", "resend", "banka/1", "--why", "x"); code != 1 || strings.Contains(talk, "not known") {
+		t.Errorf("without a daemon: exit %d %q", code, talk)
 	}
 }
 

@@ -21,7 +21,7 @@
 //	outcome.go    what the answer makes of each document
 //	maybe.go      look on schedule; confirm, park, or send again after the proof (again.go)
 //	owed.go       read back what was confirmed; look late at what was ever in doubt
-//	decide.go     what a person decides
+//	decide.go     what a person decides, about what was seen (seen.go); whole.go sends again what Flexi has lost
 //
 // # What permits a second send
 //

@@ -18,5 +18,7 @@
 // that sends one document a request is given no more of them than take it about twenty seconds. The requests of 140 ms take
 // 100 ms, and 2 ms for each document: one alone takes 102 ms.
 //
+// The memory of a document wants -n 30000 or more: of a few thousand it is less than what the start has left uncollected.
+//
 // Afterwards the fake is asked about every document: one that was made twice or never is said, and the command fails.
 package main

@@ -21,7 +21,7 @@ func fill(v reflect.Value, n *int) {
 		v.SetString(fmt.Sprintf("text%d", *n))
 	case reflect.Int, reflect.Int64:
 		v.SetInt(int64(*n))
-	case reflect.Uint64:
+	case reflect.Uint8, reflect.Uint64:
 		v.SetUint(uint64(*n))
 	case reflect.Float64:
 		v.SetFloat(float64(*n) + 0.5)
@@ -105,7 +105,9 @@ func TestCloneSharesNothing(t *testing.T) {
 func fillInPlace(v reflect.Value, n *int) {
 	switch v.Kind() {
 	case reflect.Pointer:
-		fillInPlace(v.Elem(), n)
+		if !v.IsNil() {
+			fillInPlace(v.Elem(), n)
+		}
 	case reflect.Slice:
 		if v.Type() == reflect.TypeFor[json.RawMessage]() {
 			return // never changed in place

@@ -16,6 +16,9 @@
 // What waits to be stored goes to the disk together, in one atomic batch (group.go): a call of this package is still one
 // compare-and-set, decided by itself. Several keys are stored as a whole or not at all only by Ledger.commit.
 //
+// A process keeps the documents in hand that it has just written or read (cache.go): Ledger.Cached and CachedEvent give them without
+// asking the leader. That is for callers whose next act is a compare-and-set on that very row; all others call Get and Event.
+//
 // The bucket keeps two revisions of a key. The server stores a batch with its syncs put off, and removes the revisions that
 // are replaced before the new ones are on the disk: with one revision a cut of power in that moment loses acknowledged rows.
 //

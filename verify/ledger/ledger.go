@@ -78,6 +78,7 @@ func Open(ctx context.Context, js jetstream.JetStream, o Options) (*Ledger, erro
 		return nil, fmt.Errorf("opening the ledger: %w", err)
 	}
 	s.gather(have.AllowAtomicPublish, o.Token())
+	s.cache = newCache()
 	l := &Ledger{store: s, id: have.Metadata[metaLedgerID], now: o.Now, token: o.Token}
 	if err := l.pin(ctx, o.Company, o.System); err != nil {
 		return nil, fmt.Errorf("opening the ledger: %w", err)
@@ -127,14 +128,20 @@ func (l *Ledger) Bucket() string { return l.bucket }
 // Get reads a row from the leader. It is a hint: only a compare-and-set decides. Errors: ErrNoRow; ErrNewer, with what
 // names the document; *MissingError; anything else means that NATS could not be asked.
 func (l *Ledger) Get(ctx context.Context, id ID) (Row, error) {
+	row, _, err := l.row(ctx, id)
+	return row, err
+}
+
+func (l *Ledger) row(ctx context.Context, id ID) (Row, []byte, error) {
 	e, err := l.get(ctx, rowKey(id))
 	if errors.Is(err, jetstream.ErrKeyNotFound) {
-		return Row{}, fmt.Errorf("row %s: %w", id, ErrNoRow)
+		return Row{}, nil, fmt.Errorf("row %s: %w", id, ErrNoRow)
 	}
 	if err != nil {
-		return Row{}, err
+		return Row{}, nil, err
 	}
-	return rowOf(e.Value(), e.Revision(), id)
+	row, err := rowOf(e.Value(), e.Revision(), id)
+	return row, e.Value(), err
 }
 
 func rowOf(value []byte, revision uint64, id ID) (Row, error) {
@@ -191,6 +198,11 @@ func (l *Ledger) PutEvent(ctx context.Context, id ID, ev Event) error {
 }
 
 func (l *Ledger) putEvent(ctx context.Context, id ID, ev Event) error {
+	if e := l.cache.event(id, ev.N, 0, l.linked()); e.revision > 0 {
+		if _, err := l.writeEvent(ctx, id, ev, e.revision); !lostRace(err) {
+			return err
+		}
+	}
 	for {
 		_, rev, err := l.event(ctx, id, ev.N)
 		if err != nil && rev == 0 && !errors.Is(err, ErrNoEvent) {

@@ -25,6 +25,7 @@ type keyValue interface {
 type store struct {
 	kv      keyValue
 	group   *group // gathers first attempts; nil = each goes alone
+	cache   *cache // rows and events in hand; nil = none
 	js      jetstream.JetStream
 	bucket  string
 	timeout time.Duration // of one call
@@ -113,6 +114,13 @@ func (s *store) cas(ctx context.Context, key string, value []byte, revision uint
 // commit is cas for several keys, all of them or none: it gives the revision of the last one. Only the first key decides what
 // became of an attempt without an answer, so nobody may write it who does not write all of them.
 func (s *store) commit(ctx context.Context, puts []put) (uint64, error) {
+	life := s.cache.writing(puts)
+	last, err := s.decide(ctx, puts)
+	s.cache.stored(puts, last, life, err)
+	return last, err
+}
+
+func (s *store) decide(ctx context.Context, puts []put) (uint64, error) {
 	t := &try{store: s, puts: puts}
 	for {
 		if ctx.Err() != nil {
@@ -298,8 +306,13 @@ func (s *store) get(ctx context.Context, key string) (jetstream.KeyValueEntry, e
 	defer cancel()
 	for {
 		e, err := s.read(ctx, key)
-		if err == nil || errors.Is(err, jetstream.ErrKeyNotFound) {
-			return e, err
+		if err == nil {
+			s.cache.shown(key, e.Revision())
+			return e, nil
+		}
+		if errors.Is(err, jetstream.ErrKeyNotFound) {
+			s.cache.shown(key, 0)
+			return nil, err
 		}
 		f := classify(err)
 		if f == gone || f == silent && s.missing(ctx) {

@@ -40,7 +40,7 @@ func (l *Ledger) Watch(ctx context.Context) (<-chan Change, error) {
 		}
 	}
 	f := feed{store: l.store, prefix: rowPrefix,
-		value: func(r record) error { return send(changeOf(r)) },
+		value: func(r record) error { l.cache.told(r); return send(changeOf(r)) },
 		ready: func() error { return send(Change{Ready: true}) },
 	}
 	go func() {
@@ -65,10 +65,18 @@ func (f *feed) supervise(ctx context.Context, to supervisor) {
 	pause := firstPause
 	for round := 0; ctx.Err() == nil; round++ {
 		next := feed{store: f.store, prefix: f.prefix, value: f.value, ready: f.ready}
-		if round > 0 {
-			next.begun = to.resync
+		link, open := f.linked(), false
+		next.begun = func() error {
+			f.cache.open(link)
+			if open = true; round == 0 {
+				return nil
+			}
+			return to.resync()
 		}
 		err := next.run(ctx)
+		if open {
+			f.cache.close()
+		}
 		if ctx.Err() != nil {
 			return
 		}

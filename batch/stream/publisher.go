@@ -7,6 +7,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nuid"
 )
 
 // Publisher stores messages in our streams.
@@ -14,11 +15,12 @@ type Publisher struct {
 	js    jetstream.JetStream
 	o     Options
 	names Topology
+	tells tells
 }
 
 // NewPublisher publishes to the streams of o.
 func NewPublisher(js jetstream.JetStream, o Options) *Publisher {
-	return &Publisher{js: js, o: o, names: o.Names()}
+	return &Publisher{js: js, o: o, names: o.Names(), tells: tells{name: nuid.Next()}}
 }
 
 // Tell publishes to <prefix>.<kind>.<token> and returns nil only when the stream has stored the message. Kinds: done,
@@ -39,8 +41,7 @@ func (p *Publisher) Tell(ctx context.Context, kind, token, id string, body []byt
 	if id != "" {
 		m.Header.Set(nats.MsgIdHdr, id)
 	}
-	_, err := p.publish(ctx, p.names.Out, m)
-	return err
+	return p.tell(ctx, m)
 }
 
 // Push publishes an event and gives its sequence in the intake stream. A key that is no plain token goes into the

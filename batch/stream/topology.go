@@ -226,6 +226,7 @@ func (o Options) configs() []jetstream.StreamConfig {
 	inbox.Retention, inbox.Discard = jetstream.LimitsPolicy, jetstream.DiscardNew
 	out.Name, out.Subjects, out.Description = t.Out, []string{p + ".done.>", p + ".change.>", p + ".alert.>"}, "flexid: results, changes and alerts"
 	out.Retention, out.Discard, out.MaxAge = jetstream.LimitsPolicy, jetstream.DiscardOld, outAge
+	out.AllowAtomicPublish = true // for us
 	return []jetstream.StreamConfig{push, inbox, out}
 }
 

@@ -26,21 +26,31 @@ type wire struct {
 	count  atomic.Uint64
 }
 
-// Commit is a batcher's. The first message asks for an answer, so that a batch which cannot be begun costs no more than that.
+// Commit is a batcher's.
 func (w *wire) Commit(ctx context.Context, puts []put) (uint64, error) {
-	id := fmt.Sprintf("%s.%d", w.name, w.count.Add(1))
+	ms := make([]*nats.Msg, len(puts))
 	for i, p := range puts {
 		m := nats.NewMsg(subject(w.bucket, p.key))
 		m.Data = p.value
+		m.Header.Set(jetstream.ExpectedLastSubjSeqHeader, strconv.FormatUint(p.revision, 10))
+		ms[i] = m
+	}
+	return PublishAtomic(ctx, w.nc, fmt.Sprintf("%s.%d", w.name, w.count.Add(1)), ms)
+}
+
+// PublishAtomic publishes messages to one stream, all of them or none, and gives the sequence of the last one. id must not be
+// used twice. Where several are sent the first one asks for an answer, so that a batch which cannot be begun costs no more than
+// that. An error without an answer of the server may leave them stored.
+func PublishAtomic(ctx context.Context, nc *nats.Conn, id string, ms []*nats.Msg) (uint64, error) {
+	for i, m := range ms {
 		m.Header.Set(batchID, id)
 		m.Header.Set(batchSeq, strconv.Itoa(i+1))
-		m.Header.Set(jetstream.ExpectedLastSubjSeqHeader, strconv.FormatUint(p.revision, 10))
 		switch {
-		case i == len(puts)-1:
+		case i == len(ms)-1:
 			m.Header.Set(batchCommit, "1")
-			return w.commit(ctx, m)
+			return commitBatch(ctx, nc, m)
 		case i == 0:
-			answer, err := w.nc.RequestMsgWithContext(ctx, m)
+			answer, err := nc.RequestMsgWithContext(ctx, m)
 			if err != nil {
 				return 0, fmt.Errorf("beginning a batch: %w", err)
 			}
@@ -48,7 +58,7 @@ func (w *wire) Commit(ctx context.Context, puts []put) (uint64, error) {
 				return 0, fmt.Errorf("beginning a batch: %w", err)
 			}
 		default:
-			if err := w.nc.PublishMsg(m); err != nil {
+			if err := nc.PublishMsg(m); err != nil {
 				return 0, fmt.Errorf("publishing a batch: %w", err)
 			}
 		}
@@ -56,8 +66,8 @@ func (w *wire) Commit(ctx context.Context, puts []put) (uint64, error) {
 	return 0, nil
 }
 
-func (w *wire) commit(ctx context.Context, m *nats.Msg) (uint64, error) {
-	answer, err := w.nc.RequestMsgWithContext(ctx, m)
+func commitBatch(ctx context.Context, nc *nats.Conn, m *nats.Msg) (uint64, error) {
+	answer, err := nc.RequestMsgWithContext(ctx, m)
 	if err != nil {
 		return 0, fmt.Errorf("committing a batch: %w", err)
 	}

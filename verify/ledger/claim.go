@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// atOnce bounds the calls in flight of one group: with replicas they overlap, on one disk more would only queue.
-const atOnce = 16
+// atOnce bounds the calls of one group that wait to be stored: as many as go to the disk together.
+const atOnce = mostPuts
 
 // Claim stores rows whose attempts are about to be sent, each by compare-and-set on its Revision; revision 0 makes the
 // row. It returns one error for each row, in order. nil means: durable, ours, and Token, Updated and Revision of the row

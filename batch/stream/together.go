@@ -1,0 +1,160 @@
+package stream
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"flexid/verify/ledger"
+)
+
+// This file lets messages that are told at the same time go to the disk together: while a batch is on its way, what comes meanwhile
+// waits for the next one. A message whose batch was not stored, or of which nobody knows, is published by itself: it may then be
+// there twice, which those who hear it have to bear anyway.
+
+const (
+	tellMost  = 200     // messages of a batch
+	tellBytes = 1 << 20 // of a batch
+)
+
+// tells is what waits to be told. One of the callers leads: it carries what waits, its own message among it, and hands the lead
+// to one of those who came meanwhile.
+type tells struct {
+	name string // random: no two processes may use one name for two batches
+
+	mu      sync.Mutex
+	waiting []*tell
+	led     bool // somebody leads
+	count   uint64
+}
+
+type tell struct {
+	m    *nats.Msg
+	news chan news // holds one
+}
+
+type news struct {
+	lead   bool // the lead is handed over, nothing was published
+	stored bool // else: whether the batch was
+}
+
+// tell publishes a message, with others where others wait.
+func (p *Publisher) tell(ctx context.Context, m *nats.Msg) error {
+	t := &p.tells
+	w := &tell{m, make(chan news, 1)}
+	t.mu.Lock()
+	t.waiting = append(t.waiting, w)
+	lead := !t.led
+	t.led = true
+	t.mu.Unlock()
+	if !lead {
+		n, err := t.hear(ctx, w)
+		if err != nil {
+			return err
+		}
+		if lead = n.lead; !lead {
+			if n.stored {
+				return nil
+			}
+			_, err := p.publish(ctx, p.names.Out, m)
+			return err
+		}
+	}
+	defer t.handOver()
+	batch, name := t.take(w)
+	if len(batch) == 1 {
+		_, err := p.publish(ctx, p.names.Out, m)
+		return err
+	}
+	stored := p.publishAll(ctx, name, batch)
+	for _, o := range batch[1:] {
+		o.news <- news{stored: stored}
+	}
+	if stored {
+		return nil
+	}
+	_, err := p.publish(ctx, p.names.Out, m)
+	return err
+}
+
+// hear waits for what becomes of a message that somebody else carries.
+func (t *tells) hear(ctx context.Context, w *tell) (news, error) {
+	select {
+	case n := <-w.news:
+		return n, nil
+	case <-ctx.Done():
+	}
+	t.mu.Lock()
+	i := slices.Index(t.waiting, w)
+	if i >= 0 {
+		t.waiting = slices.Delete(t.waiting, i, i+1)
+	}
+	t.mu.Unlock()
+	if i < 0 { // it is on its way, which takes no longer than a call, or the lead is
+		n := <-w.news
+		if n.stored {
+			return n, nil
+		}
+		if n.lead {
+			t.handOver()
+		}
+	}
+	return news{}, fmt.Errorf("publishing %s: %w", w.m.Subject, context.Cause(ctx))
+}
+
+// take gives the messages of the next batch, the leader's first, and a name for it.
+func (t *tells) take(leader *tell) (batch []*tell, name string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	batch = []*tell{leader}
+	bytes := len(leader.m.Data)
+	rest := t.waiting[:0]
+	for _, w := range t.waiting {
+		switch {
+		case w == leader:
+		case len(batch) < tellMost && bytes+len(w.m.Data) <= tellBytes:
+			batch, bytes = append(batch, w), bytes+len(w.m.Data)
+		default:
+			rest = append(rest, w)
+		}
+	}
+	clear(t.waiting[len(rest):])
+	t.waiting = rest
+	t.count++
+	return batch, fmt.Sprintf("%s.%d", t.name, t.count)
+}
+
+// handOver gives the lead to the first who waits.
+func (t *tells) handOver() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.waiting) == 0 {
+		t.led = false
+		return
+	}
+	next := t.waiting[0]
+	t.waiting = t.waiting[1:]
+	next.news <- news{lead: true}
+}
+
+// publishAll stores all of a batch, or says that it did not, or that it is not known.
+func (p *Publisher) publishAll(ctx context.Context, name string, batch []*tell) bool {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	ms := make([]*nats.Msg, len(batch))
+	for i, w := range batch {
+		m := nats.NewMsg(w.m.Subject)
+		m.Data = w.m.Data
+		for key, values := range w.m.Header {
+			m.Header[key] = values
+		}
+		m.Header.Set(jetstream.ExpectedStreamHeader, p.names.Out) // a foreign stream that catches our subjects must not confirm
+		ms[i] = m
+	}
+	_, err := ledger.PublishAtomic(ctx, p.js.Conn(), name, ms)
+	return err == nil
+}

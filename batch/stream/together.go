@@ -13,10 +13,11 @@ import (
 )
 
 // This file lets messages that are told at the same time go to the disk together: while a batch is on its way, what comes meanwhile
-// waits for the next one. A message whose batch was not stored, or of which nobody knows, is published by itself: it may then be
-// there twice, which those who hear it have to bear anyway.
+// waits for the next one. A handful is published side by side. A message whose batch was not stored, or of which nobody knows, is
+// published by itself: it may then be there twice, which those who hear it have to bear anyway.
 
 const (
+	tellLeast = 8       // messages of a batch: fewer cost less by themselves, side by side
 	tellMost  = 200     // messages of a batch
 	tellBytes = 1 << 20 // of a batch
 )
@@ -39,7 +40,7 @@ type tell struct {
 
 type news struct {
 	lead   bool // the lead is handed over, nothing was published
-	stored bool // else: whether the batch was
+	stored bool // else: whether it was; if not, it is published by its own caller
 }
 
 // tell publishes a message, with others where others wait.
@@ -66,11 +67,7 @@ func (p *Publisher) tell(ctx context.Context, m *nats.Msg) error {
 	}
 	defer t.handOver()
 	batch, name := t.take(w)
-	if len(batch) == 1 {
-		_, err := p.publish(ctx, p.names.Out, m)
-		return err
-	}
-	stored := p.publishAll(ctx, name, batch)
+	stored := len(batch) >= tellLeast && p.publishAll(ctx, name, batch)
 	for _, o := range batch[1:] {
 		o.news <- news{stored: stored}
 	}

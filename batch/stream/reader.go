@@ -162,7 +162,7 @@ func (r *Reader) session(ctx, work context.Context, running func()) error {
 		return err
 	}
 	defer r.drop(ctx, consumer)
-	careful := 0
+	careful, together := 0, readMost
 	for closed := r.gate.closed(); ctx.Err() == nil; {
 		select {
 		case <-closed:
@@ -190,17 +190,21 @@ func (r *Reader) session(ctx, work context.Context, running func()) error {
 		if len(ms) == 0 && gap {
 			return r.hole(ctx, cursor)
 		}
-		for limit := len(ms); len(ms) > 0; {
-			next := cursor
-			n, err := r.o.Taker.Take(work, ms[:min(limit, len(ms))], func(n int) *ledger.Cursor {
+		if len(ms) > 0 { // the next ones are like these, rather than like the average of the stream
+			most = min(most, max(readBytes*len(ms)/max(size(ms), 1), 1))
+		}
+		for limit := together; len(ms) > 0; {
+			next, first := cursor, ms[:min(limit, within(ms, readBytes))]
+			n, err := r.o.Taker.Take(work, first, func(n int) *ledger.Cursor {
 				m := ms[n-1]
 				next.Seq, next.Time, next.Digest = m.Seq, m.Time.UTC(), Digest(m.Subject, m.Data)
 				return &next
 			}, careful > 0)
 			var conflict *ledger.ConflictError
+			var many *ledger.TooManyError
 			switch {
 			case err == nil && n > 0:
-				cursor, ms, careful, limit = next, ms[n:], max(careful-1, 0), len(ms)
+				cursor, ms, careful, limit = next, ms[n:], max(careful-1, 0), together
 				running()
 			case errors.As(err, &conflict) && conflict.OfCursor():
 				return errMoved
@@ -210,6 +214,9 @@ func (r *Reader) session(ctx, work context.Context, running func()) error {
 					limit = 1
 				}
 				careful = wary
+			case errors.As(err, &many) && len(first) > 1:
+				together = len(first) / 2 // the server will not take more later either
+				limit = together
 			case errors.Is(err, ledger.ErrNoBatches):
 			case err == nil:
 				return errors.New("of a batch nothing was taken")
@@ -225,6 +232,24 @@ func (r *Reader) session(ctx, work context.Context, running func()) error {
 		}
 	}
 	return nil
+}
+
+// within is how many of the messages, at least one, have no more than so many bytes.
+func within(ms []batch.Message, most int) int {
+	n, bytes := 0, 0
+	for ; n < len(ms); n++ {
+		if bytes += len(ms[n].Data); bytes > most {
+			break
+		}
+	}
+	return max(n, 1)
+}
+
+func size(ms []batch.Message) (bytes int) {
+	for _, m := range ms {
+		bytes += len(m.Data)
+	}
+	return bytes
 }
 
 // behind is the first sequence that is not taken.

@@ -463,3 +463,54 @@ func (s *staleOnce) Cursor(ctx context.Context, name string) (ledger.Cursor, err
 	}
 	return s.shelf.Cursor(ctx, name)
 }
+
+// TestAServerOfSmallBatches: where the server takes fewer keys together, fewer messages are taken together; nothing waits for ever.
+func TestAServerOfSmallBatches(t *testing.T) {
+	js := newHost(t).connect(zerolog.Nop())
+	ensure(t, js, stream.Options{})
+	want := numbers(100)
+	push(t, js, stream.Options{}, want...)
+	s := newShelf(t, js)
+	refused := 0
+	s.act = func(_ context.Context, ms []batch.Message, _ bool) error {
+		if len(ms) > 3 {
+			refused++
+			return fmt.Errorf("storing: %w", &ledger.TooManyError{Keys: 3 * len(ms)})
+		}
+		return nil
+	}
+	run(t, js, stream.ReaderOptions{Taker: s})
+	takes(t, s, want...)
+	if refused > 20 {
+		t.Errorf("refused %d times: it is found out once", refused)
+	}
+}
+
+// TestLargeEventsBehindSmallOnes: what is read and handed over together is bounded in bytes, whatever the average of the stream.
+func TestLargeEventsBehindSmallOnes(t *testing.T) {
+	js := newHost(t).connect(zerolog.Nop())
+	ensure(t, js, stream.Options{})
+	push(t, js, stream.Options{}, numbers(600)...)
+	s := newShelf(t, js)
+	s.set(stillAt(t, js, s, "FLEXID_PUSH", 600))
+	large := strings.Repeat("x", 500<<10)
+	for range 60 {
+		push(t, js, stream.Options{}, large)
+	}
+	most := 0
+	s.act = func(_ context.Context, ms []batch.Message, _ bool) error {
+		bytes := 0
+		for _, m := range ms {
+			bytes += len(m.Data)
+		}
+		most = max(most, bytes)
+		return nil
+	}
+	run(t, js, stream.ReaderOptions{Taker: s})
+	for range 60 {
+		next(t, s.got)
+	}
+	if most > 5<<20 {
+		t.Errorf("%d MiB were handed over together", most>>20)
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go/jetstream"
 )
 
@@ -285,4 +286,27 @@ func TestCursorIsKept(t *testing.T) {
 	if _, err := CursorOf(t.Context(), js, "", "FLEXID_PUSH"); err != nil && !errors.Is(err, jetstream.ErrBucketNotFound) {
 		t.Error(err)
 	}
+}
+
+// TestAServerOfSmallBatches: more keys than the server takes together are refused at once, which is no fault of any of them, and
+// fewer are stored.
+func TestAServerOfSmallBatches(t *testing.T) {
+	l, _ := newBox(t, func(o *server.Options) { o.JetStreamLimits.MaxBatchSize = 10 }).ledger()
+	fill := func(n int) *Batch {
+		b := l.Begin(unknown)
+		for i := range n {
+			_, _, err := b.event(t.Context(), fmt.Sprint("doc", i), i+1, fmt.Sprint("id", i))
+			noErr(t, err)
+		}
+		return b
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	_, err := fill(20).Commit(ctx, cursorAt(Cursor{}, 20))
+	var many *TooManyError
+	if !errors.As(err, &many) || Never(err) {
+		t.Fatalf("got %v", err)
+	}
+	_, err = fill(2).Commit(t.Context(), cursorAt(Cursor{}, 2))
+	noErr(t, err)
 }

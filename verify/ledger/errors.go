@@ -104,6 +104,18 @@ func (e *TooLargeError) Error() string {
 	return fmt.Sprintf("ledger key %s has %d bytes, limit %d", e.Key, e.Bytes, e.Limit)
 }
 
+// TooManyError: the server takes fewer keys together than were to be stored as a whole. Nothing was stored; fewer may be.
+type TooManyError struct {
+	Keys int
+	Err  error
+}
+
+func (e *TooManyError) Error() string {
+	return fmt.Sprintf("the NATS server stores fewer than %d keys as a whole (max_batch_size): %v", e.Keys, e.Err)
+}
+
+func (e *TooManyError) Unwrap() error { return e.Err }
+
 // Never says that a call which ended in err ends like that however often it is made: the value does not fit, or what lies
 // under the key was deleted by hand, cannot be read, or belongs to a newer flexid. Whoever works through something in order
 // must put such a piece aside, or everything behind it waits for ever.

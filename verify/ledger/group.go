@@ -211,7 +211,7 @@ func (g *group) together(ctx context.Context, units []*unit, n int) {
 // refusedWhole says that nothing of a batch was stored, nor will be.
 func refusedWhole(err error) bool {
 	switch classify(err) {
-	case conflict, full, large, disabled, spoilt:
+	case conflict, full, large, many, disabled, spoilt:
 		return true
 	}
 	return false

@@ -57,6 +57,7 @@ const (
 	conflict              // another revision than expected
 	full                  // refused for lack of room
 	large                 // refused for its size
+	many                  // a batch of more keys than the server takes together
 	spoilt                // a batch that the server gave up: nothing of it is stored
 	disabled              // the server takes no batches for this stream
 	apart                 // as spoilt, for what may be another's fault
@@ -88,8 +89,10 @@ func classify(err error) fault {
 	switch api.ErrorCode {
 	case 10071, 10164: // wrong last sequence; the second on replicated streams
 		return conflict
-	case 10054, 10199: // message size, batch size
+	case 10054: // message size
 		return large
+	case 10199: // batch size
+		return many
 	case 10002, 10023, 10028, 10047: // limits of account, server, memory, storage
 		return full
 	case 10174: // atomic publish is disabled
@@ -184,7 +187,7 @@ func (t *try) judge(ctx context.Context, f fault) (rev uint64, done bool, err er
 	switch f {
 	case conflict:
 		return t.compare(ctx)
-	case full, large:
+	case full, large, many:
 		if t.open {
 			if rev, done, err := t.compare(ctx); done {
 				return rev, done, err
@@ -221,7 +224,10 @@ func (t *try) warn() {
 }
 
 func (t *try) refusal(f fault) error {
-	if f == large {
+	switch f {
+	case many:
+		return &TooManyError{Keys: len(t.puts), Err: t.last}
+	case large:
 		p := slices.MaxFunc(t.puts, func(a, b put) int { return cmp.Compare(len(a.value), len(b.value)) })
 		return &TooLargeError{Key: p.key, Bytes: len(p.value)}
 	}

@@ -61,13 +61,20 @@ func (c *core) lookAtStores(ctx context.Context) error {
 	return c.lookForRoom(ctx)
 }
 
-// cursor reads how far a stream was taken. A cursor behind one that was seen before means that the ledger was set back.
+// cursor reads how far a stream was taken. A cursor behind one that was seen before it was read means that the ledger was set back.
 func (c *core) cursor(ctx context.Context, name string) (ledger.Cursor, error) {
-	cursor, err := c.ledger.Cursor(ctx, name)
+	return c.d.notBefore(name, func() (ledger.Cursor, error) { return c.ledger.Cursor(ctx, name) })
+}
+
+// notBefore compares with what was noted when the reading began: intake goes on meanwhile, and what it notes until the answer is
+// looked at is no loss.
+func (d *daemon) notBefore(name string, read func() (ledger.Cursor, error)) (ledger.Cursor, error) {
+	before := d.noteTaken(nil)[name]
+	cursor, err := read()
 	if err != nil {
 		return cursor, err
 	}
-	before := c.d.noteTaken(map[string]uint64{name: cursor.Seq})[name]
+	d.noteTaken(map[string]uint64{name: cursor.Seq})
 	if cursor.Seq < before {
 		return cursor, &stream.SetBackError{Stream: name, Taken: cursor.Seq, Before: before}
 	}

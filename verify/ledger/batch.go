@@ -248,7 +248,8 @@ func (b *buffer) Update(ctx context.Context, key string, value []byte, revision 
 	return h.revision, nil
 }
 
-// marker says whether a key that shows nothing was deleted by hand.
+// marker says whether a key that showed nothing was deleted by hand. A value that lies there was made since: that batch will be
+// refused, and the next one sees it.
 func (s *store) marker(ctx context.Context, key string) (bool, error) {
 	if s.js == nil {
 		return false, nil
@@ -257,9 +258,12 @@ func (s *store) marker(ctx context.Context, key string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	_, err = st.GetLastMsgForSubject(ctx, subject(s.bucket, key))
+	m, err := st.GetLastMsgForSubject(ctx, subject(s.bucket, key))
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		return false, nil
 	}
-	return err == nil, err
+	if err != nil {
+		return false, err
+	}
+	return m.Header.Get("KV-Operation") != "" || m.Header.Get("Nats-Marker-Reason") != "", nil
 }

@@ -310,3 +310,49 @@ func TestAServerOfSmallBatches(t *testing.T) {
 	_, err = fill(2).Commit(t.Context(), cursorAt(Cursor{}, 2))
 	noErr(t, err)
 }
+
+// racing is a bucket in which another process makes a key right after a read found none.
+type racing struct {
+	keyValue
+	key  string
+	make func()
+}
+
+func (r *racing) Get(ctx context.Context, key string) (jetstream.KeyValueEntry, error) {
+	e, err := r.keyValue.Get(ctx, key)
+	if key == r.key && r.make != nil {
+		r.make()
+		r.make = nil
+	}
+	return e, err
+}
+
+// TestARowMadeWhileItIsLookedAt was not deleted by hand: its event is not to be put aside. The batch is refused, and the next one
+// sees the row.
+func TestARowMadeWhileItIsLookedAt(t *testing.T) {
+	l, js := newBox(t).ledger()
+	other := mustOpen(t, js, Options{Company: "firma", System: "FLEXID"})
+	store := *l.store
+	store.kv = &racing{l.store.kv, rowKey("a"), func() {
+		row := sampleRow("a")
+		row.ID = "a"
+		_, err := other.Append(t.Context(), row, sampleEvent(7), nil)
+		noErr(t, err)
+	}}
+	racer := *l
+	racer.store = &store
+	b := racer.Begin(nil)
+	if _, _, err := b.event(t.Context(), "a", 1, "id1"); Never(err) {
+		t.Fatalf("it would be put aside: %v", err)
+	}
+	var conflict *ConflictError
+	if _, err := b.Commit(t.Context(), cursorAt(Cursor{}, 1)); !errors.As(err, &conflict) || conflict.Deleted {
+		t.Fatalf("got %v", err)
+	}
+	b = racer.Begin(nil)
+	_, row, err := b.event(t.Context(), "a", 1, "id1")
+	noErr(t, err)
+	want(t, "ordinal", row.Tail, 2)
+	_, err = b.Commit(t.Context(), cursorAt(Cursor{}, 1))
+	noErr(t, err)
+}

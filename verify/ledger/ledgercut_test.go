@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// TestLedgerCutInCommit is TestCutInCommit with the ledger itself: many callers append, claim, settle, and store keys that
-// belong together, while the power is cut at many moments. FLEXID_CUTS says how many (40).
+// TestLedgerCutInCommit is TestCutInCommit with the ledger itself: many callers append, claim, settle, take messages in
+// with their cursor and store keys that belong together, while the power is cut at many moments. FLEXID_CUTS says how many (40).
 func TestLedgerCutInCommit(t *testing.T) {
 	slow(t)
 	d := newSlowDisk(t, "512M")
@@ -37,7 +37,8 @@ func TestLedgerCutInCommit(t *testing.T) {
 		wait(t.Context(), rand.N(700*time.Millisecond))
 		var then *promises
 		var units []unitOf
-		file := d.cut(t, func() { then, units = c.promised() })
+		var taken tally
+		file := d.cut(t, func() { then, units, taken = c.promised() })
 		p, end := d.survivor(t, file)
 		js := p.connect()
 		after := mustOpen(t, js, Options{})
@@ -45,6 +46,7 @@ func TestLedgerCutInCommit(t *testing.T) {
 		for _, u := range units {
 			u.whole(t, after)
 		}
+		taken.whole(t, after)
 		if t.Failed() {
 			t.Fatalf("cut %d", n)
 		}
@@ -67,6 +69,13 @@ type crowd struct {
 
 	mu    sync.Mutex
 	units []unitOf
+	taken tally
+}
+
+// tally is how far a stream was taken in.
+type tally struct {
+	told  int // message up to which that was acknowledged
+	begun int // message up to which it is stored or on its way
 }
 
 // member has documents of its own, which it claims together.
@@ -115,26 +124,23 @@ func (c counted) Commit(ctx context.Context, puts []put) (uint64, error) {
 func (c *crowd) begin(t *testing.T) (stop func()) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
-	for _, m := range c.members {
+	again := func(do func() error) {
 		wg.Go(func() {
 			for ctx.Err() == nil {
-				if err := c.documents(ctx, m); err != nil && ctx.Err() == nil {
+				if err := do(); err != nil && ctx.Err() == nil {
 					t.Error(err)
 					return
 				}
 			}
 		})
+	}
+	for _, m := range c.members {
+		again(func() error { return c.documents(ctx, m) })
 	}
 	for i := range c.units {
-		wg.Go(func() {
-			for ctx.Err() == nil {
-				if err := c.unit(ctx, i); err != nil && ctx.Err() == nil {
-					t.Error(err)
-					return
-				}
-			}
-		})
+		again(func() error { return c.unit(ctx, i) })
 	}
+	again(func() error { return c.take(ctx) })
 	return func() { cancel(); wg.Wait() }
 }
 
@@ -207,8 +213,71 @@ func (c *crowd) unit(ctx context.Context, i int) error {
 	return nil
 }
 
+// takeAtOnce is how many messages go into one batch of what is taken in; takers is over how many documents they go.
+const (
+	takeAtOnce = 5
+	takers     = 7
+)
+
+// take takes the next messages of a stream into the ledger, with the cursor.
+func (c *crowd) take(ctx context.Context) error {
+	cursor, err := c.Cursor(ctx, "STREAM")
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	c.taken.begun = max(c.taken.begun, int(cursor.Seq)+takeAtOnce)
+	c.mu.Unlock()
+	b := c.Begin(nil)
+	for range takeAtOnce {
+		cursor.Seq++
+		tmpl := sampleRow(takerOf(int(cursor.Seq)))
+		tmpl.ID = ID(tmpl.Key)
+		if _, err := b.Append(ctx, tmpl, sampleEvent(int(cursor.Seq)), nil); err != nil {
+			return err
+		}
+	}
+	if _, err := b.Commit(ctx, &cursor); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	c.taken.told = int(cursor.Seq)
+	c.mu.Unlock()
+	c.told.count()
+	return nil
+}
+
+func takerOf(seq int) string { return fmt.Sprint("taker", seq%takers) }
+
+// whole: what the cursor says was taken is there, once and in order, and nothing beyond it.
+func (y tally) whole(t *testing.T, l *Ledger) {
+	t.Helper()
+	cursor, err := l.Cursor(t.Context(), "STREAM")
+	noErr(t, err)
+	if n := int(cursor.Seq); n < y.told || n > y.begun {
+		t.Errorf("taken up to %d was acknowledged, up to %d begun, the cursor is at %d", y.told, y.begun, n)
+	}
+	for i := range takers {
+		var want, have []uint64
+		for seq := 1; seq <= int(cursor.Seq); seq++ {
+			if takerOf(seq) == takerOf(i) {
+				want = append(want, uint64(seq))
+			}
+		}
+		if len(want) == 0 {
+			continue
+		}
+		for _, ev := range history(t, l, ID(takerOf(i)), 0) {
+			have = append(have, ev.Stream.Seq)
+		}
+		if !slices.Equal(have, want) {
+			t.Errorf("%s: the cursor is at %d, its events are %v", takerOf(i), cursor.Seq, have)
+		}
+	}
+}
+
 // promised is what all callers were told up to now.
-func (c *crowd) promised() (*promises, []unitOf) {
+func (c *crowd) promised() (*promises, []unitOf, tally) {
 	p := newPromises()
 	c.told.mu.Lock()
 	p.rows = maps.Clone(c.told.rows)
@@ -218,7 +287,7 @@ func (c *crowd) promised() (*promises, []unitOf) {
 	c.told.mu.Unlock()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return p, slices.Clone(c.units)
+	return p, slices.Clone(c.units), c.taken
 }
 
 // whole: all keys of a unit are of one round, the acknowledged one or one that was begun after it.

@@ -265,5 +265,10 @@ func (s *store) marker(ctx context.Context, key string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	return m.Header.Get("KV-Operation") != "" || m.Header.Get("Nats-Marker-Reason") != "", nil
+	return removal(m), nil
+}
+
+// removal says that a message of a bucket stands for a key that was removed.
+func removal(m *jetstream.RawStreamMsg) bool {
+	return m.Header.Get("KV-Operation") != "" || m.Header.Get("Nats-Marker-Reason") != ""
 }

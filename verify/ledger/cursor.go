@@ -90,6 +90,23 @@ func (l *Ledger) SetCursor(ctx context.Context, c Cursor) error {
 	return nil
 }
 
+// ReplaceCursor is SetCursor in place of one that was deleted by hand, which a person accepted.
+func (l *Ledger) ReplaceCursor(ctx context.Context, c Cursor) error {
+	s, err := l.js.Stream(ctx, "KV_"+l.bucket)
+	if err != nil {
+		return fmt.Errorf("looking at bucket %s: %w", l.bucket, err)
+	}
+	mark, err := s.GetLastMsgForSubject(ctx, subject(l.bucket, cursorKey(c.Stream)))
+	if err != nil {
+		return fmt.Errorf("looking for what is left of the cursor of %s: %w", c.Stream, err)
+	}
+	c.Revision = mark.Sequence
+	if !removal(mark) {
+		return &ConflictError{Key: cursorKey(c.Stream), Found: mark.Sequence}
+	}
+	return l.SetCursor(ctx, c)
+}
+
 func (l *Ledger) cursorValue(c Cursor) ([]byte, error) {
 	c.Format, c.Token = Format, l.token()
 	if c.Stream == "" {

@@ -248,10 +248,15 @@ func (d *daemon) ensureCursor(ctx context.Context, l *ledger.Ledger, c ledger.Cu
 	}
 	err = l.SetCursor(ctx, begin)
 	var conflict *ledger.ConflictError
-	if errors.As(err, &conflict) {
+	switch {
+	case !errors.As(err, &conflict):
+		return err
+	case !conflict.Deleted:
 		return nil // another replica did it; what it set is looked at before anything is taken
+	case accepted:
+		return l.ReplaceCursor(ctx, begin)
 	}
-	return err
+	return &missingLedger{fmt.Sprintf("how far %s was taken is not known: %v", c.Stream, conflict)}
 }
 
 func (d *daemon) checkPin(ctx context.Context, l *ledger.Ledger) error {

@@ -85,7 +85,7 @@ func TestByteOrderMark(t *testing.T) {
 
 // TestWrongEncoding: what a Czech export really writes is refused in words that an accountant can follow.
 func TestWrongEncoding(t *testing.T) {
-	read := func(name string) []byte {
+	read := func(t *testing.T, name string) []byte {
 		text, err := os.ReadFile("../../shared/data/cases/wrong-encoding/" + name)
 		if err != nil {
 			t.Skip("the shared cases are not here: ", err)
@@ -98,7 +98,7 @@ func TestWrongEncoding(t *testing.T) {
 		"table.csv":     {"table (CSV)", "NDJSON"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			e := decoder.DecodeFileEvent(read(name), "faktura-vydana")
+			e := decoder.DecodeFileEvent(read(t, name), "faktura-vydana")
 			for _, part := range want {
 				if !strings.Contains(e.Problem, part) {
 					t.Errorf("%s\ndoes not say %s", e.Problem, part)

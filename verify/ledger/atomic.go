@@ -24,10 +24,19 @@ type wire struct {
 	bucket string
 	name   string // random: no two processes may use one name for two batches
 	count  atomic.Uint64
+	synced atomic.Uint64 // how often the connection had been made when a plain write was last stored before a batch
 }
 
-// Commit is a batcher's.
+// Commit is a batcher's. A server that was killed in the middle of a batch and started again counts what is only in its kernel's
+// memory as one of the two revisions, and the next batch would remove the other one: so a plain write, which is synced, goes before
+// the first batch of every connection.
 func (w *wire) Commit(ctx context.Context, puts []put) (uint64, error) {
+	if n := w.nc.Stats().Reconnects + 1; w.synced.Load() != n {
+		if err := plainWrite(ctx, w.nc, w.bucket); err != nil {
+			return 0, err
+		}
+		w.synced.Store(n)
+	}
 	ms := make([]*nats.Msg, len(puts))
 	for i, p := range puts {
 		m := nats.NewMsg(subject(w.bucket, p.key))
@@ -36,6 +45,18 @@ func (w *wire) Commit(ctx context.Context, puts []put) (uint64, error) {
 		ms[i] = m
 	}
 	return PublishAtomic(ctx, w.nc, fmt.Sprintf("%s.%d", w.name, w.count.Add(1)), ms)
+}
+
+// plainWrite stores a key that means nothing, by itself.
+func plainWrite(ctx context.Context, nc *nats.Conn, bucket string) error {
+	answer, err := nc.RequestWithContext(ctx, subject(bucket, syncKey), nil)
+	if err == nil {
+		_, err = readAck(answer.Data)
+	}
+	if err != nil {
+		return fmt.Errorf("a plain write, for the disk: %w", err)
+	}
+	return nil
 }
 
 // PublishAtomic publishes messages to one stream, all of them or none, and gives the sequence of the last one. id must not be

@@ -102,18 +102,18 @@ func (b *Batch) Append(ctx context.Context, template Row, ev Event, modify func(
 // batch builds on was changed meanwhile: read again. ErrNoBatches: the server takes them no more, begin anew.
 func (b *Batch) Commit(ctx context.Context, c *Cursor) ([]Row, error) {
 	var puts []put
-	if c != nil {
-		value, err := b.base.cursorValue(*c)
-		if err != nil {
-			return nil, err
-		}
-		puts = append(puts, put{cursorKey(c.Stream), value, c.Revision})
-	}
 	if b.buf != nil {
 		for _, key := range b.buf.order {
 			h := b.buf.keys[key]
 			puts = append(puts, put{key, h.value, h.base})
 		}
+	}
+	if c != nil { // last: it must not pass what is not stored
+		value, err := b.base.cursorValue(*c)
+		if err != nil {
+			return nil, err
+		}
+		puts = append(puts, put{cursorKey(c.Stream), value, c.Revision})
 	}
 	if len(puts) > 0 {
 		last, err := b.base.commit(ctx, puts)
@@ -127,7 +127,7 @@ func (b *Batch) Commit(ctx context.Context, c *Cursor) ([]Row, error) {
 			}
 		}
 		if c != nil {
-			c.Revision = first
+			c.Revision = last
 		}
 	}
 	rows := make([]Row, 0, len(b.rows))
@@ -219,6 +219,9 @@ func (b *buffer) look(ctx context.Context, key string) (*held, error) {
 	return h, nil
 }
 
+// errRemoved: a mark of deletion lies under a key that shows nothing.
+var errRemoved = errors.New("the key was deleted by hand")
+
 // Update is a keyValue's. A key that must not exist and was not looked at is taken to be new.
 func (b *buffer) Update(ctx context.Context, key string, value []byte, revision uint64) (uint64, error) {
 	h := b.keys[key]
@@ -232,7 +235,10 @@ func (b *buffer) Update(ctx context.Context, key string, value []byte, revision 
 			return 0, err
 		}
 	}
-	if h.revision != revision || h.deleted {
+	if h.deleted {
+		return 0, errRemoved
+	}
+	if h.revision != revision {
 		return 0, jetstream.ErrKeyExists
 	}
 	if h.dirty {

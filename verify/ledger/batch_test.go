@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -176,8 +177,12 @@ func TestBatchOfAKeyDeletedByHand(t *testing.T) {
 		t.Fatalf("got %v", err)
 	}
 	b = l.Begin(nil)
+	begun := time.Now()
 	if _, _, err = b.event(t.Context(), "a", 2, "id2"); !errors.As(err, &conflict) || !conflict.Deleted || !Never(err) {
 		t.Fatalf("got %v", err)
+	}
+	if d := time.Since(begun); d > pause {
+		t.Errorf("it took %v: many such events would hold up all others", d)
 	}
 	// Nothing of another document is held up.
 	_, _, err = b.event(t.Context(), "b", 3, "id3")
@@ -218,6 +223,22 @@ func TestBatchWithoutBatches(t *testing.T) {
 		have, err := l.Get(t.Context(), "a")
 		noErr(t, err)
 		want(t, "events", have.Tail, 1)
+	})
+}
+
+// TestABatchThatIsAlwaysGivenUp: a server that never stores it, its disk is full or its time for batches too short, is told to the
+// caller, who tells people.
+func TestABatchThatIsAlwaysGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGrouped()
+		g.fate = fate{err: fmt.Errorf("nats: %w", &jetstream.APIError{Code: 400, ErrorCode: 10176, Description: "batch is incomplete"})}
+		g.hits = func(int) bool { return true }
+		b := g.Begin(unknown)
+		_, _, err := b.event(t.Context(), "a", 1, "id1")
+		noErr(t, err)
+		if _, err = b.Commit(t.Context(), cursorAt(Cursor{}, 1)); err == nil || !strings.Contains(err.Error(), "batch is incomplete") {
+			t.Errorf("got %v", err)
+		}
 	})
 }
 

@@ -18,6 +18,7 @@ const (
 	asidePrefix  = "q."
 	cursorPrefix = "c."
 	metaKey      = "m.ledger"
+	syncKey      = "m.sync" // its value means nothing
 	marksKey     = "m.marks"
 )
 

@@ -60,6 +60,7 @@ const (
 	many                  // a batch of more keys than the server takes together
 	spoilt                // a batch that the server gave up: nothing of it is stored
 	disabled              // the server takes no batches for this stream
+	removed               // somebody deleted the key by hand, as a batch has seen
 	apart                 // as spoilt, for what may be another's fault
 	gone                  // the server says that there is no such stream
 	closed                // our connection is closed for good
@@ -69,6 +70,8 @@ func classify(err error) fault {
 	switch {
 	case errors.Is(err, errApart):
 		return apart
+	case errors.Is(err, errRemoved):
+		return removed
 	case errors.Is(err, ErrNoBatches):
 		return disabled
 	case errors.Is(err, jetstream.ErrKeyExists), errors.Is(err, jetstream.ErrKeyRevisionMismatch):
@@ -114,8 +117,9 @@ func (s *store) cas(ctx context.Context, key string, value []byte, revision uint
 	return s.commit(ctx, []put{{key, value, revision}})
 }
 
-// commit is cas for several keys, all of them or none: it gives the revision of the last one. Only the first key decides what
-// became of an attempt without an answer, so nobody may write it who does not write all of them.
+// commit is cas for several keys, all of them or none: it gives the revision of the last one. Only the last key decides what
+// became of an attempt without an answer, so nobody may write it who does not write all of them. A server that comes to a limit of
+// its room in the middle of a batch leaves the first keys stored: that is an error, never a success.
 func (s *store) commit(ctx context.Context, puts []put) (uint64, error) {
 	life := s.cache.writing(puts)
 	last, err := s.decide(ctx, puts)
@@ -161,6 +165,7 @@ type try struct {
 	last   error
 	open   bool // an earlier call may have been stored
 	warned bool
+	spoilt int // batches that the server gave up
 	odd    int // reads that contradict the store
 }
 
@@ -196,9 +201,15 @@ func (t *try) judge(ctx context.Context, f fault) (rev uint64, done bool, err er
 		return 0, true, t.refusal(f)
 	case gone:
 		return 0, true, &MissingError{Bucket: s.bucket}
-	case spoilt:
+	case spoilt: // nothing new is on its way
 		t.warn()
-		return 0, false, nil // nothing new is on its way
+		if t.spoilt++; t.spoilt >= stale && len(t.puts) > 1 && !t.open {
+			return 0, true, fmt.Errorf("storing %d keys together: %w", len(t.puts), t.last) // whoever reads it again says so to people
+		}
+		return 0, false, nil
+	case removed:
+		p := t.puts[0]
+		return 0, true, &ConflictError{Key: p.key, Expected: p.revision, Deleted: true}
 	case disabled:
 		if len(t.puts) > 1 && !t.open {
 			return 0, true, ErrNoBatches
@@ -234,14 +245,15 @@ func (t *try) refusal(f fault) error {
 	return &FullError{Bucket: t.store.bucket, Err: t.last}
 }
 
-// compare reads who wrote. Not done means: the store moved on or will, ask it again.
+// compare reads who wrote, the last key first. Not done means: the store moved on or will, ask it again.
 func (t *try) compare(ctx context.Context) (uint64, bool, error) {
-	odd := len(t.puts) > 1 // refused though nothing moved: a key may have been deleted by hand
-	for i, p := range t.puts {
+	many := len(t.puts) > 1
+	odd := many // refused though nothing moved: a key may have been deleted by hand
+	for i, p := range slices.Backward(t.puts) {
 		e, err := t.store.read(ctx, p.key)
 		switch {
 		case errors.Is(err, jetstream.ErrKeyNotFound):
-			if p.revision == 0 && len(t.puts) > 1 {
+			if p.revision == 0 && many {
 				continue // as it was
 			}
 			if t.odd++; t.odd < stale {
@@ -254,8 +266,18 @@ func (t *try) compare(ctx context.Context) (uint64, bool, error) {
 			}
 			t.last = err
 			return 0, false, nil
+		case string(e.Value()) == string(p.value) && i < len(t.puts)-1:
+			if t.odd++; t.odd < stale {
+				return 0, false, nil // it may have been stored between the two reads
+			}
+			// The server came to a limit in the middle. What it stored is recognised when it is read again.
+			return 0, true, fmt.Errorf("of %d keys that belong together only some are stored, up to %s: %w", len(t.puts), p.key, t.last)
 		case string(e.Value()) == string(p.value):
-			return e.Revision() + uint64(len(t.puts)-1-i), true, nil
+			if err := t.store.sync(ctx); err != nil {
+				t.last = err
+				return 0, false, nil
+			}
+			return e.Revision(), true, nil
 		case e.Revision() > p.revision:
 			return 0, true, &ConflictError{Key: p.key, Expected: p.revision, Found: e.Revision()}
 		}
@@ -264,7 +286,7 @@ func (t *try) compare(ctx context.Context) (uint64, bool, error) {
 	// The expected revision or an older one: a write, perhaps ours, is on its way through the replicas, or the read is old.
 	if odd {
 		if t.odd++; t.odd >= stale {
-			if t.open && len(t.puts) > 1 {
+			if t.open && many {
 				return 0, true, t.undecided(ctx)
 			}
 			p := t.puts[len(t.puts)-1]
@@ -272,6 +294,17 @@ func (t *try) compare(ctx context.Context) (uint64, bool, error) {
 		}
 	}
 	return 0, false, nil
+}
+
+// sync makes sure that what was read is on the disk: a server that was killed and started again shows what its kernel still keeps in
+// memory, and the next plain write takes that along.
+func (s *store) sync(ctx context.Context) error {
+	if s.js == nil || s.js.Conn() == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	return plainWrite(ctx, s.js.Conn(), s.bucket)
 }
 
 func (t *try) undecided(ctx context.Context) error {

@@ -90,7 +90,7 @@ func coveredBy(r ledger.Refused, w *ledger.Work) bool {
 	switch {
 	case older(r.Version, w.Version):
 		return true // the sender himself holds it for outdated
-	case older(w.Version, r.Version), r.N > w.N: // the current one had its turn again
+	case older(w.Version, r.Version), w.Pass && r.N > w.N: // a person had the document put as it was before that one came
 		return false
 	case w.Op == flexi.Delete:
 		return true

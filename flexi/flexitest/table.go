@@ -201,7 +201,8 @@ func questionModes() []Mode {
 // standingModes are those that are older than this table; see modes.go.
 func standingModes() []Mode {
 	return []Mode{
-		{Name: "slow", Does: "Every request takes 500 ms.", On: func(s *Server) { s.Slow(500 * time.Millisecond) }},
+		{Name: "slow", Does: "Every request takes 500 ms, a write 20 ms more for each document.",
+			On: func(s *Server) { s.Slow(500 * time.Millisecond); s.SlowDocuments(20 * time.Millisecond) }},
 		{Name: "reads-empty", Does: "Lists are empty, as for a user who may not see the records.",
 			On: func(s *Server) { s.LookLies(LostRights, 0) }},
 		{Name: "reads-some", Does: "Records with an odd id are left out of lists.", On: func(s *Server) { s.LookLies(OnlySome, 0) }},

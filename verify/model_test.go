@@ -300,8 +300,11 @@ func TestModelSecondWorker(t *testing.T) {
 		short(b)
 		b.start()
 		b.created("X", invoice("X"))
-		_, stop := b.second()
+		set := b.set
+		set.Instance = "i2"
+		two, stop := b.engine(set, nil)
 		defer func() { _ = stop() }()
+		<-two.Ready()
 		all := paths()
 		did := walk(b, all, nil)
 		for _, p := range all {

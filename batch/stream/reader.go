@@ -162,7 +162,7 @@ func (r *Reader) session(ctx, work context.Context, running func()) error {
 		return err
 	}
 	defer r.drop(ctx, consumer)
-	careful, together := 0, readMost
+	careful, together, limit := 0, readMost, readMost
 	for closed := r.gate.closed(); ctx.Err() == nil; {
 		select {
 		case <-closed:
@@ -193,8 +193,8 @@ func (r *Reader) session(ctx, work context.Context, running func()) error {
 		if len(ms) > 0 { // the next ones are like these, rather than like the average of the stream
 			most = min(most, max(readBytes*len(ms)/max(size(ms), 1), 1))
 		}
-		for limit := together; len(ms) > 0; {
-			next, first := cursor, ms[:min(limit, within(ms, readBytes))]
+		for len(ms) > 0 {
+			next, first := cursor, ms[:min(limit, together, within(ms, readBytes))]
 			n, err := r.o.Taker.Take(work, first, func(n int) *ledger.Cursor {
 				m := ms[n-1]
 				next.Seq, next.Time, next.Digest = m.Seq, m.Time.UTC(), Digest(m.Subject, m.Data)
@@ -204,19 +204,18 @@ func (r *Reader) session(ctx, work context.Context, running func()) error {
 			var many *ledger.TooManyError
 			switch {
 			case err == nil && n > 0:
-				cursor, ms, careful, limit = next, ms[n:], max(careful-1, 0), together
+				cursor, ms, careful, limit = next, ms[n:], max(careful-1, 0), min(2*limit, readMost)
 				running()
 			case errors.As(err, &conflict) && conflict.OfCursor():
 				return errMoved
 			case errors.As(err, &conflict):
 				// Something that the batch builds on was changed meanwhile. What a busy document is told goes alone.
 				if careful > 0 {
-					limit = 1
+					limit = max(min(limit, len(first))/4, 1) // what passes between two changes of a busy document, found from above
 				}
 				careful = wary
 			case errors.As(err, &many) && len(first) > 1:
 				together = len(first) / 2 // the server will not take more later either
-				limit = together
 			case errors.Is(err, ledger.ErrNoBatches):
 			case err == nil:
 				return errors.New("of a batch nothing was taken")

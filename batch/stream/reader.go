@@ -209,9 +209,9 @@ func (r *Reader) session(ctx, work context.Context, running func()) error {
 			case errors.As(err, &conflict) && conflict.OfCursor():
 				return errMoved
 			case errors.As(err, &conflict):
-				// Something that the batch builds on was changed meanwhile. What a busy document is told goes alone.
+				// Something that the batch builds on was changed meanwhile. A smaller one passes between two changes of a busy document.
 				if careful > 0 {
-					limit = max(min(limit, len(first))/4, 1) // what passes between two changes of a busy document, found from above
+					limit = max(len(first)/4, 1)
 				}
 				careful = wary
 			case errors.As(err, &many) && len(first) > 1:

@@ -18,6 +18,8 @@ import (
 
 // heard keeps what a run says about its troubles, with when it said it.
 type heard struct {
+	news chan struct{} // holds one when something was said since; nil = nobody waits
+
 	mu    sync.Mutex
 	texts []string
 	at    []time.Time
@@ -25,8 +27,24 @@ type heard struct {
 
 func (h *heard) trouble(text string) {
 	h.mu.Lock()
-	defer h.mu.Unlock()
 	h.texts, h.at = append(h.texts, text), append(h.at, time.Now())
+	h.mu.Unlock()
+	select {
+	case h.news <- struct{}{}:
+	default:
+	}
+}
+
+// await waits until what was said is enough; the time limit only bounds a failing test.
+func (h *heard) await(enough func() bool) {
+	late := time.After(30 * time.Second)
+	for !enough() {
+		select {
+		case <-h.news:
+		case <-late:
+			return
+		}
+	}
 }
 
 // when is when a text with the words was said, zero = never.
@@ -84,29 +102,33 @@ func TestRunSaysThatNATSIsAway(t *testing.T) {
 	if _, err := stream.Ensure(t.Context(), js, stream.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	h := &heard{}
+	h := &heard{news: make(chan struct{}, 1)}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
 		_ = push.Run(ctx, push.Options{Spool: spoolOf(t, numbered(3)...), Run: "r", JS: js, Wait: time.Minute, Trouble: h.trouble, Log: zerolog.Nop()})
 	}()
-	stored := func() uint64 { // until all is published, it has something else to say
-		s, err := js.Stream(t.Context(), "FLEXID_PUSH")
-		if err != nil {
-			return 0
-		}
-		return s.CachedInfo().State.LastSeq
+	// Until all is published, it has something else to say.
+	consumer, err := js.CreateConsumer(t.Context(), "FLEXID_PUSH", jetstream.ConsumerConfig{AckPolicy: jetstream.AckNonePolicy, MemoryStorage: true})
+	if err != nil {
+		t.Fatal(err)
 	}
-	for began := time.Now(); stored() < 3 && time.Since(began) < 20*time.Second; {
-		time.Sleep(20 * time.Millisecond)
+	events, err := consumer.Fetch(3, jetstream.FetchMaxWait(20*time.Second))
+	if err != nil {
+		t.Fatal(err)
+	}
+	stored := 0
+	for range events.Messages() {
+		stored++
+	}
+	if stored != 3 {
+		t.Fatalf("%d events are published", stored)
 	}
 	listen := strings.TrimPrefix(server.URL(), "nats://")
 	stop(server)
 	begun := time.Now()
-	for h.when("NATS is away").IsZero() && time.Since(begun) < 20*time.Second {
-		time.Sleep(20 * time.Millisecond)
-	}
+	h.await(func() bool { return !h.when("NATS is away").IsZero() })
 	if at := h.when("NATS is away"); at.IsZero() || at.Sub(begun) > 2*time.Second {
 		t.Errorf("after %v it had said %q", time.Since(begun), h.texts)
 	}
@@ -117,10 +139,7 @@ func TestRunSaysThatNATSIsAway(t *testing.T) {
 		defer h.mu.Unlock()
 		return len(h.texts) > 0 && h.texts[len(h.texts)-1] == ""
 	}
-	for begun = time.Now(); !back() && time.Since(begun) < 30*time.Second; {
-		time.Sleep(50 * time.Millisecond)
-	}
-	if !back() {
+	if h.await(back); !back() {
 		t.Errorf("it still says %q", h.texts)
 	}
 	cancel()

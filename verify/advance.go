@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -28,22 +29,31 @@ const mostSteps = 64
 // person's resend; the row alone says where it stands. It returns when the document wants attention again.
 func (e *Engine) advance(ctx, work context.Context, id ledger.ID, seen sight) time.Time {
 	var row *ledger.Row
+	least := seen.revision // a row in hand that is older than what the index has seen would be put away with what it lacks
+	var hint uint64        // revision of a row in hand that no compare-and-set has proved yet
 	moved := false
 	for range mostSteps {
 		if ctx.Err() != nil {
 			return e.o.Now()
 		}
 		if row == nil {
-			got, err := e.o.Ledger.Get(ctx, id)
+			got, held, err := e.o.Ledger.Cached(ctx, id, least)
 			switch {
 			case errors.Is(err, ledger.ErrNewer):
 				return time.Time{}
 			case err != nil:
 				return e.stumble(ctx, "reading a row", id, err)
 			}
-			row = &got
+			row, hint, least = &got, 0, fromLeader
+			if held {
+				hint = row.Revision
+			}
 			moved = e.present(row)
 			e.forgetOld(row)
+		}
+		if row.Revision == hint && actsFirst(row) {
+			row = nil
+			continue
 		}
 		var t turn
 		var err error
@@ -70,6 +80,16 @@ func (e *Engine) advance(ctx, work context.Context, id ledger.ID, seen sight) ti
 		}
 	}
 	return e.o.Now().Add(time.Second)
+}
+
+// fromLeader as the least revision asks the leader.
+const fromLeader = math.MaxUint64
+
+// actsFirst says that the next step of a row tells the outside something, or writes another key of the ledger, before it stores
+// the row. On a row in hand that somebody has changed it would tell twice what became of an event, or leave an older story of it.
+func actsFirst(row *ledger.Row) bool {
+	w := row.Work
+	return len(row.Untold) > 0 || len(row.Parkings) > 0 || w != nil && w.Final && row.More()
 }
 
 // stumble logs what hindered a step and tries again soon: nothing is lost, the row is as it was.
@@ -145,7 +165,7 @@ func (e *Engine) begin(ctx context.Context, row *ledger.Row) error {
 			return err
 		}
 	}
-	ev, err := e.o.Ledger.Event(ctx, row.ID, row.Next())
+	ev, err := e.o.Ledger.CachedEvent(ctx, row, row.Next())
 	if err != nil {
 		return fmt.Errorf("reading event %d: %w", row.Next(), err)
 	}
@@ -163,7 +183,7 @@ func (e *Engine) showNext(ctx context.Context, row *ledger.Row, quiet time.Time)
 	if row.State == ledger.Queued && row.Reason == ledger.Waiting {
 		return at(quiet), nil
 	}
-	ev, err := e.o.Ledger.Event(ctx, row.ID, row.Next())
+	ev, err := e.o.Ledger.CachedEvent(ctx, row, row.Next())
 	if err != nil {
 		return turn{}, fmt.Errorf("reading event %d: %w", row.Next(), err)
 	}
@@ -174,7 +194,7 @@ func (e *Engine) showNext(ctx context.Context, row *ledger.Row, quiet time.Time)
 
 // keepStory writes what became of an event that is over beside its body. Doing it twice is harmless.
 func (e *Engine) keepStory(ctx context.Context, row *ledger.Row, w *ledger.Work) error {
-	ev, err := e.o.Ledger.Event(ctx, row.ID, w.N)
+	ev, err := e.o.Ledger.CachedEvent(ctx, row, w.N)
 	if err != nil && e.hopeless(row, err) {
 		return nil // there is nothing any more that the story could stand beside
 	}

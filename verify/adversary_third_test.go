@@ -117,11 +117,8 @@ func TestTwoOverOneQueue(t *testing.T) {
 		t.Run(fmt.Sprint(back), func(t *testing.T) {
 			virtual(t, func(b *bench) {
 				b.start()
-				set := b.set
-				set.Instance = "i2"
-				two, stop := b.engine(set, nil)
+				two, stop := b.second()
 				defer func() { _ = stop() }()
-				<-two.Ready()
 				b.created("X", invoice("X"))
 				b.pass(10 * time.Minute)
 				b.pushed(flexi.Update, "3", doc{"varSym": "33"})

@@ -285,14 +285,18 @@ func TestClaimThatIsTooLargeInCompany(t *testing.T) {
 	})
 }
 
-// TestEventDeletedByHand: an event whose own key is gone is parked, and what comes after it goes on.
+// TestEventDeletedByHand: an event whose own key is gone, and that this process does not have in hand, is parked, and what comes
+// after it goes on.
 func TestEventDeletedByHand(t *testing.T) {
 	virtual(t, func(b *bench) {
 		b.start()
+		<-b.eng.Ready()
 		b.eng.Hold("person", "test", "")
 		b.push(flexi.Create, "A", invoice("A"))
 		row := b.row("A")
 		must(b.t, b.kv().Delete(b.t.Context(), "v."+string(row.ID)+".1"))
+		b.halt()
+		b.start()
 		b.push(flexi.Create, "A", invoice("A", "popis", "Druhý"))
 		b.eng.Release("person")
 		b.becomes("A", 10*time.Minute, ledger.Confirmed, "")

@@ -17,7 +17,17 @@ const mostBase = 50
 
 // expected is the document as our events left it, nil where that is not known.
 func (e *Engine) expected(ctx context.Context, row *ledger.Row) (json.RawMessage, error) {
-	return fold(ctx, e.o.Ledger, row.ID, row.Base)
+	return fold(ctx, eventsOf{e.o.Ledger, row}, row.ID, row.Base)
+}
+
+// eventsOf reads the events of a row as of that row.
+type eventsOf struct {
+	from Events
+	row  *ledger.Row
+}
+
+func (o eventsOf) Event(ctx context.Context, _ ledger.ID, n int) (ledger.Event, error) {
+	return o.from.CachedEvent(ctx, o.row, n)
 }
 
 func fold(ctx context.Context, from EventReader, id ledger.ID, base []int) (json.RawMessage, error) {

@@ -32,6 +32,7 @@ type bench struct {
 	fake     *flexitest.Server
 	nats     *embedded.Server
 	nc       *nats.Conn
+	others   []*nats.Conn // of other processes
 	ledger   *ledger.Ledger
 	state    *ledger.StateBucket
 	wrap     func(verify.Ledger) verify.Ledger
@@ -134,16 +135,33 @@ func newBench(t *testing.T, dir string, fo flexitest.Options) *bench {
 	srv, err := embedded.Start(embedded.Options{Dir: dir, Private: true, MaxStore: 1 << 30, Log: zerolog.Nop()})
 	must(t, err)
 	b.nats = srv
-	b.nc, err = nats.Connect("", nats.InProcessServer(srv), nats.Token(srv.Token()))
-	must(t, err)
-	js, err := jetstream.New(b.nc)
-	must(t, err)
+	js := b.connect()
+	b.nc = js.Conn()
 	o := ledger.Options{Company: "firma", System: "FLEXID", Create: true, Log: b.log, Now: b.clock}
 	b.ledger, err = ledger.Open(t.Context(), js, o)
 	must(t, err)
 	b.state, err = ledger.OpenState(t.Context(), js, o)
 	must(t, err)
 	return b
+}
+
+func (b *bench) connect() jetstream.JetStream {
+	b.t.Helper()
+	nc, err := nats.Connect("", nats.InProcessServer(b.nats), nats.Token(b.nats.Token()))
+	must(b.t, err)
+	js, err := jetstream.New(nc)
+	must(b.t, err)
+	return js
+}
+
+// anotherLedger is the ledger as another process has it: what that one has in hand, this one does not know.
+func (b *bench) anotherLedger() *ledger.Ledger {
+	b.t.Helper()
+	js := b.connect()
+	b.others = append(b.others, js.Conn())
+	l, err := ledger.Open(b.t.Context(), js, ledger.Options{Company: "firma", System: "FLEXID", Log: b.log, Now: b.clock})
+	must(b.t, err)
+	return l
 }
 
 func must(t *testing.T, err error) {
@@ -223,7 +241,9 @@ func (b *bench) halt() {
 
 func (b *bench) close() {
 	b.halt()
-	b.nc.Close()
+	for _, nc := range append(b.others, b.nc) {
+		nc.Close()
+	}
 	b.fake.Close()
 	if err := b.nats.Stop(context.Background()); err != nil {
 		b.t.Error(err)

@@ -29,6 +29,30 @@
 // at most a minute old at the claim, and for a create the fence: a record of ours came back with our external id, so that
 // the server would refuse a second one. A look is valid only if it brings back a control record along with the answer.
 //
+// # What may be in hand
+//
+// A row in hand (ledger.Cached) lacks what another replica did in the last moment. So it begins a visit only, after a conflict the
+// leader is asked, and it is never older than what the index has seen: else a document would be put away with an event that it
+// does not know of. The compare-and-set on that row decides; what a step does before it is harmless on an old row, or
+// asks the leader first (actsFirst):
+//
+//	flexi.done, flexi.alert    leader: another replica may have told it
+//	story, fold of an event that is over    leader: it would be kept as it was, and what was noted since would be lost
+//	looks, probe, connection, a place in a request    cost only; the claim conflicts and nothing is sent
+//	a number taken or freed    freed by the first who wants it, by the leader's word on its holder
+//	take over a send    the compare-and-set; the lease is judged by what the index has watched
+//	gate, fence, budget, alertLook    say what Flexi has just shown, or are as after any conflict
+//
+// Events are read as of a row (ledger.CachedEvent), wherever they come from: task, begin, showNext, keepStory, tellAll, and the
+// events that a row's base names. Everything else asks the leader, because no compare-and-set on what was read follows:
+//
+//	again, relations, holderOfID    decide about a row by what another one says
+//	accept, Knows    decide that a message is done
+//	decide, seen, whole, aside    a person decides about what there is; events by themselves only to change them
+//	oweLook, onlyAppended, giveUp    must not miss what was stored last: an acceptance, an event beside a send, a repair
+//	knowledge, anOlderEvent    rare, and events of long ago
+//	API, lists, webhook    show what is
+//
 // # Who does what
 //
 //	index    which rows are due, by lane and in the order in which they came; who waits behind a closed door

@@ -36,6 +36,15 @@ func (h *hook) Get(ctx context.Context, id ledger.ID) (ledger.Row, error) {
 	return h.Ledger.Get(ctx, id)
 }
 
+func (h *hook) Cached(ctx context.Context, id ledger.ID, least uint64) (ledger.Row, bool, error) {
+	if h.get == nil {
+		h.gets.Add(1)
+		return h.Ledger.Cached(ctx, id, least)
+	}
+	row, err := h.Get(ctx, id)
+	return row, false, err
+}
+
 func (h *hook) Claim(ctx context.Context, rows []*ledger.Row) []error {
 	if h.claim != nil {
 		return h.claim(ctx, rows)

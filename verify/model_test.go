@@ -300,11 +300,8 @@ func TestModelSecondWorker(t *testing.T) {
 		short(b)
 		b.start()
 		b.created("X", invoice("X"))
-		set := b.set
-		set.Instance = "i2"
-		two, stop := b.engine(set, nil)
+		_, stop := b.second()
 		defer func() { _ = stop() }()
-		<-two.Ready()
 		all := paths()
 		did := walk(b, all, nil)
 		for _, p := range all {

@@ -34,6 +34,7 @@ type ERP interface {
 // Rows keeps documents. Claim and Settle are durable when they return nil; see package ledger for their errors.
 type Rows interface {
 	Get(ctx context.Context, id ledger.ID) (ledger.Row, error)
+	Cached(ctx context.Context, id ledger.ID, least uint64) (row ledger.Row, held bool, err error)
 	Claim(ctx context.Context, rows []*ledger.Row) []error
 	Settle(ctx context.Context, rows []*ledger.Row) []error
 }
@@ -47,6 +48,7 @@ type Intake interface {
 // Events keeps the events of documents under their own keys.
 type Events interface {
 	Event(ctx context.Context, id ledger.ID, n int) (ledger.Event, error)
+	CachedEvent(ctx context.Context, row *ledger.Row, n int) (ledger.Event, error)
 	PutEvent(ctx context.Context, id ledger.ID, ev ledger.Event) error
 	FirstOf(ctx context.Context, eventID, digest string, row ledger.ID) (claim ledger.EventClaim, known bool, err error)
 }

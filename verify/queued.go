@@ -27,7 +27,7 @@ type task struct {
 }
 
 func (e *Engine) task(ctx context.Context, row *ledger.Row) (*task, error) {
-	ev, err := e.o.Ledger.Event(ctx, row.ID, row.Work.N)
+	ev, err := e.o.Ledger.CachedEvent(ctx, row, row.Work.N)
 	if err != nil {
 		return nil, fmt.Errorf("reading event %d: %w", row.Work.N, err)
 	}

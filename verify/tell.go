@@ -38,7 +38,7 @@ func (e *Engine) tellAll(ctx context.Context, row *ledger.Row) (turn, error) {
 		return again(), e.save(ctx, row)
 	}
 	for _, n := range slices.Clone(row.Untold) {
-		ev, err := e.o.Ledger.Event(ctx, row.ID, n)
+		ev, err := e.o.Ledger.CachedEvent(ctx, row, n)
 		if err != nil && e.hopeless(row, err) {
 			ev, err = ledger.Event{N: n}, nil // what became of it is known all the same
 		}

@@ -29,7 +29,7 @@ func Document(ctx context.Context, from EventReader, id ledger.ID, ev *ledger.Ev
 
 // inWhole puts the fold in the place of an event's document, in memory. Whether the record is there decides the operation.
 func (e *Engine) inWhole(ctx context.Context, row *ledger.Row, ev *ledger.Event) error {
-	body, err := fold(ctx, e.o.Ledger, row.ID, ev.Whole)
+	body, err := fold(ctx, eventsOf{e.o.Ledger, row}, row.ID, ev.Whole)
 	if err != nil {
 		return err
 	}

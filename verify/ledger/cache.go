@@ -10,8 +10,8 @@ import (
 
 // How much a cache holds; what was not used for longest goes first.
 const (
-	mostCached      = 4096 // documents
-	mostCachedBytes = 64 << 20
+	mostCached      = 8192 // documents
+	mostCachedBytes = 32 << 20
 	cachedOverhead  = 512 // of a row or an event beside its value
 )
 

@@ -3,6 +3,8 @@ package quota
 import (
 	"context"
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
 )
 
@@ -54,6 +56,10 @@ func (q *Quota) refresh(ctx context.Context) error {
 	if level <= c.Said {
 		return nil
 	}
+	mine, err := q.claim(ctx, today, level)
+	if err != nil || !mine {
+		return err
+	}
 	// Told before it is noted: a crash in between says it twice, the other way round it would be said to nobody.
 	text := q.words(level, c.Used, today)
 	q.o.Log.Warn().Int("used", c.Used).Int("limit", q.o.Limit).Time("resets", today.end.UTC()).Msg(text)
@@ -62,10 +68,45 @@ func (q *Quota) refresh(ctx context.Context) error {
 	}
 	_, err = q.change(ctx, today, func(c *count) bool {
 		news := c.Said < level
-		c.Said = max(c.Said, level)
+		c.Said, c.Teller = max(c.Said, level), ""
 		return news
 	})
 	return err
+}
+
+// attempt is one replica's attempt to give a notice, and since when this process has seen it.
+type attempt struct {
+	teller string
+	since  time.Time
+}
+
+// claim is whether this replica gives the notice. Replicas learn of a count at the same moment, and without a claim each of
+// them would give it. Another replica's claim is taken over when it has stood still for so long that its attempt is over:
+// that replica died, or it could not tell.
+func (q *Quota) claim(ctx context.Context, today day, level int) (mine bool, err error) {
+	me := q.o.Owner + "/" + strconv.FormatInt(q.written.Add(1), 10)
+	c, err := q.change(ctx, today, func(c *count) bool {
+		mine = c.Said < level && (c.Teller == me || q.free(c.Teller))
+		if !mine || c.Teller == me {
+			return false
+		}
+		c.Teller = me
+		return true
+	})
+	if err != nil {
+		return false, fmt.Errorf("claiming the notice: %w", err)
+	}
+	if !mine && c.Teller != q.telling.teller {
+		q.telling = attempt{c.Teller, q.o.Now()}
+	}
+	return mine, nil
+}
+
+// free is whether a notice with this teller may be given by this replica: nobody's, its own earlier attempt's, or that of an
+// attempt which it has watched for longer than one may take.
+func (q *Quota) free(teller string) bool {
+	return teller == "" || strings.HasPrefix(teller, q.o.Owner+"/") ||
+		teller == q.telling.teller && q.o.Now().Sub(q.telling.since) > askTimeout
 }
 
 func (q *Quota) words(level, used int, today day) string {

@@ -48,6 +48,8 @@ type Quota struct {
 	block    int // how much is drawn next
 	sick     time.Time
 	why      error // the store could not be asked, until sick
+
+	telling attempt // of another replica, as Run last saw it; only Run uses it
 }
 
 var _ flexi.Quota = (*Quota)(nil)

@@ -43,6 +43,9 @@ func (b *bucket) Get(ctx context.Context, key string) ([]byte, uint64, error) {
 		<-ctx.Done()
 		return nil, 0, errDown
 	}
+	if ctx.Err() != nil {
+		return nil, 0, context.Cause(ctx)
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.values[key], b.revs[key], nil
@@ -73,22 +76,6 @@ func (b *bucket) Delete(_ context.Context, key string) error {
 	delete(b.values, key)
 	delete(b.revs, key)
 	return nil
-}
-
-// book is the notices that were told; err fails the next ones.
-type book struct {
-	mu  sync.Mutex
-	all []string
-	err error
-}
-
-func (k *book) tell(_ context.Context, text string) error {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.err == nil {
-		k.all = append(k.all, text)
-	}
-	return k.err
 }
 
 func quotaOf(t testing.TB, b *bucket, limit int, owner string, k *book) *Quota {
@@ -326,67 +313,6 @@ func TestUnreadableCount(t *testing.T) {
 		var no *flexi.QuotaError
 		if _, err := q.Take(t.Context(), "write"); !errors.As(err, &no) || no.Err == nil || !strings.Contains(err.Error(), "cannot be read") {
 			t.Errorf("%v", err)
-		}
-	})
-}
-
-// Notice is given once a day at 80 % and once when writes wait, by one of all replicas, and again while it cannot be told.
-func TestNotices(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b, k := newBucket(), &book{err: errDown}
-		ctx, cancel := context.WithCancel(t.Context())
-		var wg sync.WaitGroup
-		start := func(owner string) *Quota {
-			q := quotaOf(t, b, 1000, owner, k)
-			wg.Go(func() { q.Run(ctx) })
-			return q
-		}
-		q, idle := start("a"), start("b")
-		said := func(want ...string) {
-			t.Helper()
-			time.Sleep(2 * refreshTime)
-			k.mu.Lock()
-			defer k.mu.Unlock()
-			if len(k.all) != len(want) {
-				t.Fatalf("told %q", k.all)
-			}
-			for i, w := range want {
-				if !strings.Contains(k.all[i], w) {
-					t.Errorf("told %q, want %q", k.all[i], w)
-				}
-			}
-		}
-		for range 700 {
-			if _, err := q.Take(ctx, "write"); err != nil {
-				t.Fatal(err)
-			}
-		}
-		said()
-		for range 110 {
-			if _, err := q.Take(ctx, "write"); err != nil {
-				t.Fatal(err)
-			}
-		}
-		said()
-		k.mu.Lock()
-		k.err = nil
-		k.mu.Unlock()
-		said("of the 1000 requests")
-		start("c")
-		said("of the 1000 requests")
-		if s := idle.Status(); s.Used < 810 || !s.Known {
-			t.Errorf("an idle replica shows %+v", s)
-		}
-		spendAll(t, q, "write")
-		said("of the 1000 requests", "writes wait until")
-		time.Sleep(24 * time.Hour)
-		spendAll(t, q, "write")
-		time.Sleep(2 * refreshTime)
-		cancel()
-		wg.Wait()
-		// The 80 % of the second day are said only if somebody looked between them and the end.
-		if n := len(k.all); n < 3 || n > 4 || !strings.Contains(k.all[n-1], "writes wait until") {
-			t.Errorf("told %q", k.all)
 		}
 	})
 }

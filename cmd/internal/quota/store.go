@@ -19,9 +19,11 @@ type Store interface {
 
 // count is what all replicas have drawn in a day.
 type count struct {
-	Used int    `json:"used"`
-	Said int    `json:"said,omitempty"` // the highest notice that was given, in per cent
-	By   string `json:"by"`             // who wrote this, and which of its writes it was: makes every value another
+	Used int `json:"used"`
+	Said int `json:"said,omitempty"` // the highest notice that was given, in per cent
+	// Teller is who is giving the next notice, and which of its attempts this is. It is another for every attempt.
+	Teller string `json:"teller,omitempty"`
+	By     string `json:"by"` // who wrote this, and which of its writes it was: makes every value another
 }
 
 const (

@@ -32,7 +32,7 @@ const (
 
 func (s Speaker) String() string { return [...]string{"no_answer", "proxy", "server_error"}[s] }
 
-// Scope is what a Blocked outcome closes the gate for.
+// Scope is what a Blocked outcome stops the writes of.
 type Scope uint8
 
 // Scopes of a blocked write.

@@ -214,7 +214,7 @@ func (e *Engine) acceptAgain(ctx context.Context, b *ledger.Batch, receipt Recei
 		// The first delivery took the event id and never reached the row.
 		return e.append(ctx, b, receipt, row, ev)
 	case have.State == ledger.Confirmed && !have.More():
-		if !e.gate.otherBooks() { // else what is known may be of other books: it is judged when a person has accepted them
+		if !e.admission.otherBooks() { // else what is known may be of other books: it is judged when a person has accepted them
 			ev.Born = ledger.Repeated
 		}
 		return e.append(ctx, b, receipt, row, ev)
@@ -286,7 +286,7 @@ func (e *Engine) storeError(err error) error {
 	return err
 }
 
-// noteTrouble closes the door at once when the ledger is gone, whoever noticed.
+// noteTrouble stops all writes at once when the ledger is gone, whoever noticed.
 func (e *Engine) noteTrouble(err error) {
 	var missing *ledger.MissingError
 	if errors.As(err, &missing) {

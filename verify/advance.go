@@ -37,7 +37,7 @@ func (e *Engine) advance(ctx, work context.Context, id ledger.ID, seen sight) ti
 			return e.o.Now()
 		}
 		if row == nil {
-			got, held, err := e.o.Ledger.Cached(ctx, id, least)
+			got, inHand, err := e.o.Ledger.Cached(ctx, id, least)
 			switch {
 			case errors.Is(err, ledger.ErrNewer):
 				return time.Time{}
@@ -45,7 +45,7 @@ func (e *Engine) advance(ctx, work context.Context, id ledger.ID, seen sight) ti
 				return e.stumble(ctx, "reading a row", id, err)
 			}
 			row, hint, least = &got, 0, fromLeader
-			if held {
+			if inHand {
 				hint = row.Revision
 			}
 			moved = e.present(row)

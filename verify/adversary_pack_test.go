@@ -20,7 +20,7 @@ func of(prefix string) func(flexitest.Request) bool {
 	}
 }
 
-// TestGuiltyAtBothEnds: documents for which Flexi refuses the whole request without naming one close the door for all. They
+// TestGuiltyAtBothEnds: documents for which Flexi refuses the whole request without naming one trip the breaker. They
 // stand at both ends of the queue, so they must not be all that ever tries it.
 func TestGuiltyAtBothEnds(t *testing.T) {
 	for _, c := range []struct {
@@ -63,7 +63,7 @@ func TestGuiltyAtBothEnds(t *testing.T) {
 }
 
 // TestWaitingOnesDoNotKeepADoorShut: documents that wait for another one stand at the head of the queue and cannot try a
-// closed door.
+// tripped breaker.
 func TestWaitingOnesDoNotKeepADoorShut(t *testing.T) {
 	virtual(t, func(b *bench) {
 		b.start()
@@ -74,7 +74,7 @@ func TestWaitingOnesDoNotKeepADoorShut(t *testing.T) {
 		b.many("W", 100, "firma", "code:F")
 		b.fake.SetLicence(false)
 		b.many("A", 10)
-		b.until(10*time.Minute, "closed", func() bool { return !b.eng.Status().Gates[0].Open })
+		b.until(10*time.Minute, "closed", func() bool { return !b.eng.Status().Stops[0].Open })
 		b.pass(10 * time.Minute)
 		b.fake.SetLicence(true)
 		b.until(time.Hour, "those that wait for nothing confirmed", func() bool { return b.in(ledger.Confirmed) == 11 })
@@ -127,13 +127,13 @@ func TestFenceBrokenInAGroup(t *testing.T) {
 		if sizes := b.sizes(); sizes[0] != 10 {
 			t.Fatalf("sizes %v", sizes)
 		}
-		if g := b.eng.Status().Gates[0]; g.Open || g.Reason != "fence" || !g.NeedsYou {
-			t.Errorf("the gate says %+v", g)
+		if g := b.eng.Status().Stops[0]; g.Open || g.Reason != "fence" || !g.NeedsYou {
+			t.Errorf("the breaker says %+v", g)
 		}
 	})
 }
 
-// TestTrialsDoNotPileUp: while a write hangs nothing may try a closed door, so nothing is fetched and looked up for it.
+// TestTrialsDoNotPileUp: while a write hangs nothing may try a tripped breaker, so nothing is fetched and looked up for it.
 func TestTrialsDoNotPileUp(t *testing.T) {
 	virtual(t, func(b *bench) {
 		b.set.Pack, b.set.SettleNoAnswer = 1, time.Hour
@@ -146,7 +146,7 @@ func TestTrialsDoNotPileUp(t *testing.T) {
 		b.pass(100 * time.Millisecond)
 		b.many("B", 2) // of two evidences: what one shows would close that one alone, and what hangs would be no hindrance
 		b.push(flexi.Create, "B2", doc{"@evidence": "adresar", "kod": "B2", "nazev": "Firma"})
-		b.until(10*time.Second, "closed", func() bool { return !b.eng.Status().Gates[0].Open })
+		b.until(10*time.Second, "closed", func() bool { return !b.eng.Status().Stops[0].Open })
 		b.many("A", 100)
 		b.pass(5 * time.Second)
 		b.fake.ResetLog()

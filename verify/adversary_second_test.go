@@ -60,7 +60,7 @@ func TestRepeatedInAnotherCompany(t *testing.T) {
 				b.becomes("A", time.Minute, ledger.Confirmed, "")
 				b.pass(10 * time.Minute)
 				b.fake.Restore(empty)
-				b.eng.Hold("company", "another company", "accept it")
+				b.eng.StopFor("company", "another company", "accept it")
 				b.accept(b.given(id, "A", flexi.Upsert, invoice("A")))
 				b.pass(time.Minute)
 				if r := b.row("A"); r.State != ledger.Queued || r.Reason != ledger.Blocked {
@@ -226,7 +226,7 @@ func TestLooksIntoAnotherCompany(t *testing.T) {
 		b.created("A", invoice("A"))
 		ours := b.fake.Snapshot()
 		b.fake.RestoreUnseen(other)
-		b.eng.Hold("company", "another company", "accept it")
+		b.eng.StopFor("company", "another company", "accept it")
 		if err := b.decide("A", verify.DecideLook); err == nil {
 			b.t.Error("a person was told what the other company shows")
 		}
@@ -238,7 +238,7 @@ func TestLooksIntoAnotherCompany(t *testing.T) {
 			b.t.Errorf("D is %s(%s)", r.State, r.Reason)
 		}
 		b.fake.RestoreUnseen(ours)
-		b.eng.Release("company")
+		b.eng.EndStop("company")
 		b.until(time.Hour, "deleted", func() bool { return b.row("D").State == ledger.Confirmed })
 		b.wantRecords("D", 0)
 		b.pass(time.Hour)
@@ -290,7 +290,7 @@ func TestConfirmedByAFastClock(t *testing.T) {
 		b.becomes("N", 10*time.Minute, ledger.Confirmed, "")
 		b.pass(time.Minute)
 		if b.heldFor("restored") {
-			b.t.Errorf("held again: %+v", b.eng.Status().Gates)
+			b.t.Errorf("held again: %+v", b.eng.Status().Stops)
 		}
 	})
 }
@@ -312,7 +312,7 @@ func TestNewCompanyAtTwo(t *testing.T) {
 				}
 				b.pass(10 * time.Minute)
 				b.fake.Restore(empty)
-				b.eng.Hold("company", "another company", "accept it")
+				b.eng.StopFor("company", "another company", "accept it")
 				b.pass(20 * time.Second)
 				b.acceptCompany("new")
 				b.pass(pause)

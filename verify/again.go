@@ -33,7 +33,7 @@ func (e *Engine) sendAgain(ctx, work context.Context, t *task) (turn, error) {
 	}
 	tn, err := e.send(ctx, work, t)
 	if err == nil && w.Attempt == attempt && !tn.again && row.State == ledger.Maybe {
-		err = e.save(ctx, row) // the absence: the next visit waits for the door without a look
+		err = e.save(ctx, row) // the absence: the next visit waits for the breaker without a look
 	}
 	return tn, err
 }

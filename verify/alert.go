@@ -77,7 +77,7 @@ func (e *Engine) alertParking(ctx context.Context, row *ledger.Row, p ledger.Par
 
 // alertStop tells that writes stopped. It is a convenience: the status says the same for as long as they are, and the line
 // in the log was written when they stopped.
-func (e *Engine) alertStop(ctx context.Context, st GateStatus) {
+func (e *Engine) alertStop(ctx context.Context, st Stop) {
 	if e.o.Teller == nil {
 		return
 	}

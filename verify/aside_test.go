@@ -273,11 +273,11 @@ func TestClaimThatIsTooLargeInCompany(t *testing.T) {
 		}
 		h.under(b)
 		b.start()
-		b.eng.Hold("person", "test", "")
+		b.eng.StopFor("person", "test", "")
 		for i := range 6 {
 			b.push(flexi.Create, fmt.Sprint("D", i), invoice(fmt.Sprint("D", i)))
 		}
-		b.eng.Release("person")
+		b.eng.EndStop("person")
 		for i := range 6 {
 			b.becomes(fmt.Sprint("D", i), time.Minute, ledger.Confirmed, "")
 			b.wantRecords(fmt.Sprint("D", i), 1)
@@ -291,14 +291,14 @@ func TestEventDeletedByHand(t *testing.T) {
 	virtual(t, func(b *bench) {
 		b.start()
 		<-b.eng.Ready()
-		b.eng.Hold("person", "test", "")
+		b.eng.StopFor("person", "test", "")
 		b.push(flexi.Create, "A", invoice("A"))
 		row := b.row("A")
 		must(b.t, b.kv().Delete(b.t.Context(), "v."+string(row.ID)+".1"))
 		b.halt()
 		b.start()
 		b.push(flexi.Create, "A", invoice("A", "popis", "Druhý"))
-		b.eng.Release("person")
+		b.eng.EndStop("person")
 		b.becomes("A", 10*time.Minute, ledger.Confirmed, "")
 		var first *verify.Told
 		for _, m := range b.told.done() {

@@ -111,7 +111,7 @@ func TestEvidenceMissingForAMoment(t *testing.T) {
 			if s := state(b, "P"); s != ledger.Queued {
 				t.Fatalf("P is %s", s)
 			}
-			if g := b.eng.Status().Gates[0]; g.Evidence != "adresar" || g.Reason != "right" || g.Remedy == "" {
+			if g := b.eng.Status().Stops[0]; g.Evidence != "adresar" || g.Reason != "right" || g.Remedy == "" {
 				t.Errorf("the status says %+v", g)
 			}
 			begun := time.Now()

@@ -13,9 +13,9 @@ import (
 // books answers questions about the ERP that change rarely: which evidences there are, their fields, and which record a
 // reference names. Met by compare.Resolver.
 type books struct {
-	erp   ERP
-	now   func() time.Time
-	heard func(evidence string, of about, err error) // how a read ended, for the gate
+	erp       ERP
+	now       func() time.Time
+	readEnded func(evidence string, of about, err error) // how a read ended, for admission
 
 	mu        sync.Mutex
 	flights   map[string]*flight   // reads that are under way
@@ -43,7 +43,7 @@ const (
 )
 
 func newBooks(erp ERP, now func() time.Time, heard func(string, about, error)) *books {
-	return &books{erp: erp, now: now, heard: heard, flights: map[string]*flight{}, ailing: map[string]time.Time{}, props: map[string]known[*flexi.Properties]{}, refs: map[string]known[string]{}}
+	return &books{erp: erp, now: now, readEnded: heard, flights: map[string]*flight{}, ailing: map[string]time.Time{}, props: map[string]known[*flexi.Properties]{}, refs: map[string]known[string]{}}
 }
 
 // reset forgets everything: the ids behind references were given anew.
@@ -219,7 +219,7 @@ func (b *books) resolve(ctx context.Context, evidence, ref string) (string, erro
 		return "", nil
 	}
 	page, err := b.erp.List(ctx, flexi.Query{Evidence: evidence, Filter: filter, Fields: []string{"id", "kod"}, Limit: 0})
-	b.heard(evidence, aboutRecords, err)
+	b.readEnded(evidence, aboutRecords, err)
 	if err != nil {
 		b.mu.Lock()
 		b.ailing[evidence] = b.now()

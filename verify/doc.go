@@ -1,4 +1,4 @@
-// Package verify is the only door through which a document's write leaves for the ERP. It is built around one rule: a write
+// Package verify is the only way by which a document's write leaves for the ERP. It is built around one rule: a write
 // whose outcome is not known is never sent again until the document has been looked up.
 //
 // One row per document in the ledger says where it stands; it is changed only by compare-and-set, and the change to sending
@@ -17,7 +17,7 @@
 // as far as it goes now, the same way for a first send, a redelivery, a restart and a person's resend:
 //
 //	queued.go     judge the event: repeated? allowed? number free? what it refers to there? look first
-//	send.go       place among the writes, connection, claims, bytes; alone or with others of its kind (pack.go)
+//	send.go       slot, connection, claims, bytes; alone or with others of its kind (pack.go)
 //	outcome.go    what the answer makes of each document
 //	maybe.go      look on schedule; confirm, park, or send again after the proof (again.go)
 //	owed.go       read back what was confirmed; look late at what was ever in doubt
@@ -38,10 +38,10 @@
 //
 //	flexi.done, flexi.alert    leader: another replica may have told it
 //	story, fold of an event that is over    leader: it would be kept as it was, and what was noted since would be lost
-//	looks, probe, connection, a place in a request    cost only; the claim conflicts and nothing is sent
+//	looks, probe, connection, a job in a request    cost only; the claim conflicts and nothing is sent
 //	a number taken or freed    freed by the first who wants it, by the leader's word on its holder
 //	take over a send    the compare-and-set; the lease is judged by what the index has watched
-//	gate, fence, budget, alertLook    say what Flexi has just shown, or are as after any conflict
+//	breakers, fence, budget, alertLook    say what Flexi has just shown, or are as after any conflict
 //
 // Events are read as of a row (ledger.CachedEvent), wherever they come from: task, begin, showNext, keepStory, tellAll, and the
 // events that a row's base names. Everything else asks the leader, because no compare-and-set on what was read follows:
@@ -55,11 +55,11 @@
 //
 // # Who does what
 //
-//	index    which rows are due, by lane and in the order in which they came; who waits behind a closed door
+//	index    which rows are due, by lane and in the order in which they came; whose writes are stopped
 //	looker   packs looks of one evidence into one request, with its control
 //	packer   which waiting documents share a request, and how many may
-//	gate     stops writes during an outage or a refusal that is ours, lets one document try (trial.go), then a few, then more;
-//	         a place among the writes goes to the event that came first (place.go)
+//	admission  breakers stop writes during an outage or a refusal that is ours (breaker.go) and are reset by half-open trials
+//	         (trial.go), manual stops by a person (manualstop.go); slots go to the waiter whose event came first (slot.go)
 //	fence    which evidences keep our external ids, as seen since start
 //	books    metadata and references, kept for a while
 package verify

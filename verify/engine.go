@@ -23,16 +23,16 @@ const (
 
 func (s Settings) senders() int { return min(max(2*s.Concurrency*s.Pack, leastSenders), mostSenders) }
 
-// Engine is the only door through which a document's write leaves. Make it with New, start it with Run.
+// Engine is the only way by which a document's write leaves. Make it with New, start it with Run.
 type Engine struct {
-	o     Options
-	index *index
-	look  *looker
-	gate  *gate
-	fence *fence
-	marks *marks
-	books *books
-	packs *packer
+	o         Options
+	index     *index
+	look      *looker
+	admission *admission
+	fence     *fence
+	marks     *marks
+	books     *books
+	packs     *packer
 
 	groups    atomic.Uint64 // requests of several documents, for their names
 	ready     chan struct{} // closed when the first scan of the ledger is over
@@ -55,21 +55,21 @@ func New(o Options) (*Engine, error) {
 	e.fence = newFence(o.Settings.System)
 	e.marks = &marks{}
 	e.packs = newPacker(o.Settings.Pack)
-	e.gate = newGate(o.Settings, o.Now, o.Rand, e.say)
-	e.books = newBooks(o.ERP, o.Now, e.gate.heard)
-	e.index = newIndex(e.gate)
-	e.gate.opened = func() { e.index.hurry(e.o.Now()) }
-	e.gate.waiting = e.index.candidates
-	e.gate.learnt = func(n int, r *flexi.Result, took time.Duration, done bool) {
+	e.admission = newAdmission(o.Settings, o.Now, o.Rand, e.say)
+	e.books = newBooks(o.ERP, o.Now, e.admission.readEnded)
+	e.index = newIndex(e.admission)
+	e.admission.onReset = func() { e.index.hurry(e.o.Now()) }
+	e.admission.candidateWaits = e.index.candidates
+	e.admission.onOutcome = func(n int, r *flexi.Result, took time.Duration, done bool) {
 		e.packs.learn(n, r, done, took, e.o.Settings.WriteTimeout)
 	}
-	e.look = newLooker(o.ERP, e.fence, e.marks, o.Now, e.called, e.readEnded)
+	e.look = newLooker(o.ERP, e.fence, e.marks, o.Now, e.called, e.lookEnded)
 	e.look.lookable = e.lookable
 	return e, nil
 }
 
 // Run schedules every document until ctx ends, then lets what is in flight finish or be recorded, within Settings.Drain.
-// It returns nil after a clean stop. A ledger that went away is reported through Hold and does not end Run.
+// It returns nil after a clean stop. A ledger that went away is reported through StopFor and does not end Run.
 func (e *Engine) Run(ctx context.Context) error {
 	// Work in flight outlives ctx by the drain time: a stop must not turn a running write into a maybe without need.
 	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
@@ -114,9 +114,9 @@ func (e *Engine) Run(ctx context.Context) error {
 	return err
 }
 
-// readEnded passes on how a look ended, and what it told about the ERP as a whole.
-func (e *Engine) readEnded(evidence string, err error) {
-	e.gate.read(evidence, err)
+// lookEnded passes on how a look ended, and what it showed of the ERP as a whole.
+func (e *Engine) lookEnded(evidence string, err error) {
+	e.admission.recordsRead(evidence, err)
 	e.noteVersion()
 }
 
@@ -298,11 +298,11 @@ func (e *Engine) say(event string, fields ...[2]string) {
 	}
 }
 
-// ledgerTrouble closes the door when the ledger is gone; anything else is passing and only said.
+// ledgerTrouble stops all writes when the ledger is gone; anything else is passing and only logged.
 func (e *Engine) ledgerTrouble(err error) {
 	var missing *ledger.MissingError
 	if errors.As(err, &missing) {
-		e.Hold("ledger", err.Error(), "restore NATS's files from a backup, or start an empty one with `flexid ledger accept-empty`")
+		e.StopFor("ledger", err.Error(), "restore NATS's files from a backup, or start an empty one with `flexid ledger accept-empty`")
 		return
 	}
 	e.o.Log.Warn().Err(err).Msg("ledger")

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// flight is a read that several documents wait for. It is made once, and told to the gate once: fifty documents of an evidence
+// flight is a read that several documents wait for. It is made once, and counted by admission once: fifty documents of an evidence
 // whose fields cannot be read are one failure, not fifty.
 type flight struct {
 	done  chan struct{}
@@ -27,7 +27,7 @@ type busyError struct{ what string }
 
 func (e *busyError) Error() string { return "the " + e.what + " are being read" }
 
-// once makes a read unless it is under way, and tells the gate how it ended. evidence is what it is blamed on.
+// once makes a read unless it is under way, and tells admission how it ended. evidence is what it is blamed on.
 func (b *books) once(ctx context.Context, what, evidence string, read func() error) error {
 	b.mu.Lock()
 	f := b.flights[what]
@@ -40,7 +40,7 @@ func (b *books) once(ctx context.Context, what, evidence string, read func() err
 		delete(b.flights, what)
 		b.mu.Unlock()
 		close(f.done)
-		b.heard(evidence, aboutFields, f.err)
+		b.readEnded(evidence, aboutFields, f.err)
 		return f.err
 	}
 	took := b.now().Sub(f.begun)
@@ -48,7 +48,7 @@ func (b *books) once(ctx context.Context, what, evidence string, read func() err
 	f.slow = f.slow || slow
 	b.mu.Unlock()
 	if slow {
-		b.heard(evidence, aboutFields, fmt.Errorf("reading the %s: no answer for %s", what, took.Round(time.Second)))
+		b.readEnded(evidence, aboutFields, fmt.Errorf("reading the %s: no answer for %s", what, took.Round(time.Second)))
 	}
 	t := time.NewTimer(max(flightWait-took, 0))
 	defer t.Stop()

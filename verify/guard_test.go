@@ -292,7 +292,7 @@ func TestEventBesideAVisit(t *testing.T) {
 	})
 }
 
-// TestCleanDocumentsTryFirst: of the documents behind a closed door one without a bad outcome of its own goes first.
+// TestCleanDocumentsTryFirst: of the documents that wait for a tripped breaker one without a bad outcome of its own goes first.
 func TestCleanDocumentsTryFirst(t *testing.T) {
 	virtual(t, func(b *bench) {
 		b.set.Probe, b.set.Pack = time.Minute, 1
@@ -302,7 +302,7 @@ func TestCleanDocumentsTryFirst(t *testing.T) {
 			b.first(fmt.Sprint("ext:FLEXID:S", i), flexitest.Fault{Kind: flexitest.ServerError, Status: 500})
 			b.push(flexi.Create, fmt.Sprint("S", i), invoice(fmt.Sprint("S", i)))
 		}
-		b.until(time.Minute, "closed", func() bool { return !b.eng.Status().Gates[0].Open })
+		b.until(time.Minute, "closed", func() bool { return !b.eng.Status().Stops[0].Open })
 		b.pass(10 * time.Second)
 		b.push(flexi.Create, "C", invoice("C"))
 		b.until(time.Hour, "all confirmed", func() bool { return b.eng.Status().Documents["confirmed"] == 5 })

@@ -32,11 +32,11 @@ type item struct {
 	event    int    // ordinal of the current event
 	order    int64  // since when it wants to take effect: the place in the queue
 	turn     int    // among those of one moment
-	blocked  bool   // the row says that it waits behind a closed door
-	in       *queue // where it waits; nil = nowhere, or behind a door
+	blocked  bool   // the row says that it waits for a breaker or a manual stop
+	in       *queue // where it waits; nil = nowhere, or in stopped
 	at       int    // in there
 	running  bool
-	trying   bool // it runs to try a closed door
+	trying   bool // it runs as the trial of a breaker
 	tried    int  // how often it was fetched for that
 	again    bool // changed while it was running
 }
@@ -53,12 +53,12 @@ type index struct {
 
 	standings map[Standing]*standing
 
-	// Documents behind closed doors, by evidence. They cost nothing there: the gate fetches one when a door may be tried,
-	// and all of them when it opens.
-	behind map[string]map[ledger.ID]*item
-	trying int // documents on their way to a closed door
-	came   int // events that were given a place in the queue
-	doors  doors
+	// Documents whose writes are stopped, by evidence. They cost nothing there: one is fetched when a breaker may be tried,
+	// and all of them when it is reset.
+	behind   map[string]map[ledger.ID]*item
+	trying   int // documents that run as a trial
+	came     int // events that were given a place in the queue
+	breakers breakers
 
 	witnessed bool                  // the first scan is over: what changes from now on, changes before our eyes
 	openings  map[ledger.ID]opening // attempts in doubt that ended before our eyes
@@ -69,21 +69,21 @@ type index struct {
 	seed   maphash.Seed
 }
 
-// doors is what the index asks of the gate. It is asked under the index's lock, so the gate never calls the index under its
-// own.
-type doors interface {
-	isShut(evidence string) bool
-	// trial says whether one document of an evidence may try the closed doors before it now, and from which end of the queue;
-	// fresh: one of those that wait there never tried. next is when to ask again.
+// breakers is what the scheduler asks of admission. It is asked under the scheduler's lock, so admission never calls the
+// scheduler under its own.
+type breakers interface {
+	isStopped(evidence string) bool
+	// trial says whether one document of an evidence may be the trial of the breakers that stop it now, and from which end of the
+	// queue; fresh: one of those that wait was never a trial. next is when to ask again.
 	trial(evidence string, fresh bool) (may, fromEnd bool, next time.Time)
-	// handedOut says that a document of the evidence is on its way to try.
-	handedOut(evidence string)
+	// trialBegun says that a document of the evidence was fetched for a trial.
+	trialBegun(evidence string)
 }
 
-func newIndex(d doors) *index {
+func newIndex(d breakers) *index {
 	x := &index{
 		items: map[ledger.ID]*item{}, known: map[ledger.ID]word{}, openings: map[ledger.ID]opening{}, sights: map[ledger.ID]sights{}, doubts: map[ledger.ID]doubt{},
-		behind: map[string]map[ledger.ID]*item{}, doors: d, standings: map[Standing]*standing{},
+		behind: map[string]map[ledger.ID]*item{}, breakers: d, standings: map[Standing]*standing{},
 		owners: map[uint64]ledger.ID{}, seed: maphash.MakeSeed(),
 	}
 	for l := range x.wake {
@@ -136,7 +136,7 @@ func (x *index) leave(id ledger.ID) {
 type sight struct {
 	revision uint64
 	at       time.Time // with its monotonic reading
-	trial    bool      // the document was fetched to try a closed door
+	trial    bool      // the document was fetched as the trial of a breaker
 }
 
 // wakeOf receives when something of the lane may be due earlier than before.
@@ -212,7 +212,7 @@ func (x *index) move(it *item, due time.Time, l lane) {
 	case it.running:
 	case due.IsZero():
 		delete(x.items, it.id)
-	case l == laneSend && it.blocked && x.doors.isShut(it.evidence):
+	case l == laneSend && it.blocked && x.breakers.isStopped(it.evidence):
 		if x.behind[it.evidence] == nil {
 			x.behind[it.evidence] = map[ledger.ID]*item{}
 		}
@@ -268,15 +268,15 @@ func (x *index) start(it *item) {
 	it.running, it.again = true, false
 }
 
-// fetch takes a document to a closed door that may be tried, from the end of the queue that the gate names, and lets those
-// go whose door is open. One that was fetched before comes after those that were not: it may wait for something else, or be
-// what Flexi refuses, and must not be all that ever tries. Without one it says when to ask again.
+// fetch takes a document whose evidence is stopped and may be tried, from the end of the queue that admission names, and lets
+// those go whose breaker was reset. One that was fetched before comes after those that were not: it may wait for something else,
+// or be what Flexi refuses, and must not be all that ever tries. Without one it says when to ask again.
 func (x *index) fetch(now time.Time) (*item, time.Duration) {
 	wait := time.Hour
 	var first, last *item
 	end := false
 	for evidence, set := range x.behind {
-		if !x.doors.isShut(evidence) {
+		if !x.breakers.isStopped(evidence) {
 			for _, it := range set {
 				x.move(it, now, laneSend)
 			}
@@ -286,7 +286,7 @@ func (x *index) fetch(now time.Time) (*item, time.Duration) {
 		for _, it := range set {
 			fresh = fresh || it.tried == 0
 		}
-		may, fromEnd, next := x.doors.trial(evidence, fresh)
+		may, fromEnd, next := x.breakers.trial(evidence, fresh)
 		if !may {
 			if d := next.Sub(now); !next.IsZero() {
 				wait = min(wait, max(d, time.Millisecond))
@@ -311,7 +311,7 @@ func (x *index) fetch(now time.Time) (*item, time.Duration) {
 		first.trying = true
 		first.tried++
 		x.trying++
-		x.doors.handedOut(first.evidence)
+		x.breakers.trialBegun(first.evidence)
 	}
 	return first, wait
 }
@@ -434,7 +434,7 @@ func (x *index) witness() {
 	x.witnessed = true
 }
 
-// hurry makes everything that waits to be sent due now: a door opened.
+// hurry makes everything that waits to be sent due now: a breaker was reset.
 func (x *index) hurry(now time.Time) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -447,7 +447,7 @@ func (x *index) hurry(now time.Time) {
 	x.poke(laneSend)
 }
 
-// candidates says whether a document behind closed doors could try one, or is about to.
+// candidates says whether a stopped document could be a trial, or one runs as such.
 func (x *index) candidates(passable func(evidence string) bool) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -70,10 +70,10 @@ func (l *blind) shut(other string) {
 func (l *blind) hasOld(key string) ledger.Row {
 	l.b.t.Helper()
 	now := l.b.row(key)
-	row, held, err := l.own.Cached(l.b.t.Context(), now.ID, 0)
+	row, inHand, err := l.own.Cached(l.b.t.Context(), now.ID, 0)
 	must(l.b.t, err)
-	if !held || row.Revision >= now.Revision {
-		l.b.t.Fatalf("in hand: %v, revision %d of %d", held, row.Revision, now.Revision)
+	if !inHand || row.Revision >= now.Revision {
+		l.b.t.Fatalf("in hand: %v, revision %d of %d", inHand, row.Revision, now.Revision)
 	}
 	return row
 }
@@ -178,7 +178,7 @@ func TestOldSendingInHand(t *testing.T) {
 		_, stop := b.second()
 		defer func() { _ = stop() }()
 		b.pass(10 * time.Minute)
-		b.eng.Hold("start", "a test", "") // this process only
+		b.eng.StopFor("start", "a test", "") // this process only
 		b.first("ext:FLEXID:A", flexitest.Fault{Kind: flexitest.ResponseDelay, Delay: 30 * time.Second})
 		b.push(flexi.Create, "A", invoice("A"))
 		b.until(20*time.Second, "sending", func() bool { return b.row("A").State == ledger.Sending })

@@ -39,7 +39,7 @@ type finding struct {
 
 // lookUp asks Flexi for the current event's document, and says whose the records of the answer are.
 func (e *Engine) lookUp(ctx context.Context, t *task) (answer, error) {
-	if e.gate.heldFor(otherCompany) { // its books would have everything parked as gone
+	if e.admission.stoppedFor(otherCompany) { // its books would have everything parked as gone
 		now := e.o.Now()
 		return answer{why: "another company is behind the address", at: now, since: now}, nil
 	}

@@ -53,7 +53,7 @@ type looker struct {
 	marks  *marks
 	now    func() time.Time
 	called func(kind string)
-	report func(evidence string, err error) // how a read ended, for the gate
+	report func(evidence string, err error) // how a read ended, for admission
 	asks   chan ask
 
 	mu       sync.Mutex

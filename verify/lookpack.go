@@ -101,7 +101,7 @@ func (l *looker) noControl(err error) failure {
 	return failure{why: "no control record: " + err.Error(), unfit: unfit, all: unfit}
 }
 
-// failed sorts an error of a look. What tells of the server as a whole is for the gate.
+// failed sorts an error of a look. What tells of the server as a whole is for admission.
 func (l *looker) failed(evidence string, err error) failure {
 	size, unfit := flexi.Unfit(err)
 	var e *flexi.Error

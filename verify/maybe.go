@@ -34,7 +34,7 @@ func (e *Engine) nextLook(w *ledger.Work, now time.Time) time.Time {
 
 // resendAt is when the next send of the event may leave at the earliest: after the settle time of the last attempt; from the
 // third send on after twice the wait of the one before. An ERP that fails for an hour is then asked a few times, and a
-// document that no ERP takes does not take the places of others. A person's resend waits for the settle time alone.
+// document that no ERP takes does not take the slots of others. A person's resend waits for the settle time alone.
 func resendAt(w *ledger.Work) time.Time {
 	if w.ByPerson || w.Opens < 2 {
 		return w.Settle
@@ -55,8 +55,8 @@ func (e *Engine) maybe(ctx, work context.Context, row *ledger.Row) (turn, error)
 		return at(row.Due), nil
 	}
 	if w.Absences >= enoughAbsences && e.endsInASend(w) && !now.Before(later(e.settledFor(row), resendAt(w))) {
-		// All that is missing is an open door and a token; one more look before there are both would be too old by then.
-		if until, wait := e.gate.mayRetry(row.Evidence); wait {
+		// All that is missing is a breaker that lets it go and a token; one more look before there are both would be too old by then.
+		if until, wait := e.admission.mayRetry(row.Evidence); wait {
 			return at(until), nil
 		}
 		if wait := e.turnToSendAgain(w); wait > 0 {
@@ -65,7 +65,7 @@ func (e *Engine) maybe(ctx, work context.Context, row *ledger.Row) (turn, error)
 	}
 	t, err := e.maybeTask(ctx, row)
 	if err != nil {
-		e.gate.looked(row.ID, shownNothing)
+		e.admission.looked(row.ID, shownNothing)
 		return at(now.Add(e.o.Settings.Probe)), nil
 	}
 	ans, err := e.lookUp(ctx, t)
@@ -73,7 +73,7 @@ func (e *Engine) maybe(ctx, work context.Context, row *ledger.Row) (turn, error)
 		return turn{}, err
 	}
 	if !ans.valid {
-		e.gate.looked(row.ID, shownNothing)
+		e.admission.looked(row.ID, shownNothing)
 		// It uses nothing up. The first and the youngest reason are kept, a long outage does not fill the story.
 		if n := len(w.Story.Looks); e.noLook(ctx, row, ans) || n == 0 || w.Story.Looks[n-1].Verdict != "invalid" {
 			e.note(t, "settle", finding{verdict: "invalid", problem: ledger.Problem{Text: ans.why}}, ans)
@@ -96,7 +96,7 @@ func (e *Engine) maybe(ctx, work context.Context, row *ledger.Row) (turn, error)
 	if f.verdict == verdictDone || f.verdict == verdictGone {
 		what = shownDone
 	}
-	e.gate.looked(row.ID, what)
+	e.admission.looked(row.ID, what)
 	switch f.verdict {
 	case verdictDone:
 		w.LastAbs = ans.at
@@ -165,7 +165,7 @@ func (e *Engine) found(ctx, work context.Context, t *task, f finding) (turn, err
 		w.Adopt = f.target
 		attempt := w.Attempt
 		tn, err := e.send(ctx, work, t)
-		if w.Attempt == attempt { // no place, no connection: the next look comes here again
+		if w.Attempt == attempt { // no slot, no connection: the next look comes here again
 			w.Adopt = ""
 		}
 		return tn, err

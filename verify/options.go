@@ -34,7 +34,7 @@ type ERP interface {
 // Rows keeps documents. Claim and Settle are durable when they return nil; see package ledger for their errors.
 type Rows interface {
 	Get(ctx context.Context, id ledger.ID) (ledger.Row, error)
-	Cached(ctx context.Context, id ledger.ID, least uint64) (row ledger.Row, held bool, err error)
+	Cached(ctx context.Context, id ledger.ID, least uint64) (row ledger.Row, inHand bool, err error)
 	Claim(ctx context.Context, rows []*ledger.Row) []error
 	Settle(ctx context.Context, rows []*ledger.Row) []error
 }
@@ -112,7 +112,7 @@ type Settings struct {
 	ReadBack     time.Duration // confirmed documents are read back after this, at most 5 min
 	Fresh        time.Duration // how old a look or a before-image may be at its claim; 0 = 60 s
 	LateLooks    []time.Duration
-	Probe        time.Duration // first pause of a closed gate; 0 = 5 s
+	Probe        time.Duration // first pause of a tripped breaker; 0 = 5 s
 	Drain        time.Duration // how long a stop may take
 }
 

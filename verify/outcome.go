@@ -12,7 +12,7 @@ import (
 )
 
 // outcome applies what became of one attempt to the row, in memory. One case for each outcome of DESIGN 3.
-func (e *Engine) outcome(t *task, s shipped) {
+func (e *Engine) outcome(t *task, s jobResult) {
 	row, w, now, res := t.row, t.row.Work, s.at, s.res
 	w.Shake = s.rand
 	a := lastAttempt(w)
@@ -64,7 +64,7 @@ func (e *Engine) outcome(t *task, s shipped) {
 // split: the ERP refused a request of several documents and took all of it back. Nothing in it is rejected yet: a document
 // that the answer names goes alone next, the others without it, in halves where the answer names none or not for the first
 // time. "Exists" is looked at first.
-func (e *Engine) split(row *ledger.Row, s shipped) {
+func (e *Engine) split(row *ledger.Row, s jobResult) {
 	w := row.Work
 	a := lastAttempt(w)
 	own := s.res.Docs[0].Errors
@@ -132,7 +132,7 @@ func (e *Engine) backToQueue(row *ledger.Row, res *flexi.Result) {
 		} else {
 			w.Refused.Message++
 			if w.Refused.Blocks == 0 {
-				w.Passed = e.gate.acceptedOf(row.Evidence)
+				w.Passed = e.admission.acceptedOf(row.Evidence)
 			}
 		}
 	case res.Outcome == flexi.Blocked:
@@ -157,13 +157,13 @@ func (e *Engine) backToQueue(row *ledger.Row, res *flexi.Result) {
 
 // othersGo: a 400 without a name that ends this request would be about its one document, since others of its evidence were
 // accepted after it had been refused in the same way.
-func (e *Engine) othersGo(group []*parcel) bool {
+func (e *Engine) othersGo(group []*job) bool {
 	if len(group) > 1 {
 		return false
 	}
 	row := group[0].t.row
 	w := row.Work
-	return w.Refused != nil && w.Refused.Message > 0 && othersWent(e.gate.acceptedOf(row.Evidence), w.Passed)
+	return w.Refused != nil && w.Refused.Message > 0 && othersWent(e.admission.acceptedOf(row.Evidence), w.Passed)
 }
 
 // othersWent: documents were accepted between two counts, which begin anew with each start.
@@ -175,7 +175,7 @@ func (e *Engine) blockedAgain(row *ledger.Row, res *flexi.Result) bool {
 	if w.Refused == nil {
 		w.Refused = &ledger.Refusals{}
 	}
-	accepted := e.gate.acceptedOf(row.Evidence)
+	accepted := e.admission.acceptedOf(row.Evidence)
 	if w.Refused.Blocks == 0 || othersWent(accepted, w.Passed) {
 		w.Refused.Blocks++
 	}
@@ -191,13 +191,13 @@ func (e *Engine) blockedAgain(row *ledger.Row, res *flexi.Result) bool {
 // fenceBroken stops the writes of an evidence whose creates Flexi answers as something else.
 func (e *Engine) fenceBroken(row *ledger.Row) {
 	e.fence.set(row.Evidence, fenceDisproved)
-	e.holdEvidence(row.Evidence, "fence", fmt.Sprintf(
+	e.stopEvidence(row.Evidence, "fence", fmt.Sprintf(
 		"Flexi answered the create of %s/%s as an update or skip: its protection against doubles does not hold", row.Evidence, row.Key),
 		"look at the record in Flexi, then `flexid writes resume "+row.Evidence+"`")
 }
 
 // aftermath does what an outcome asks for beyond the row; what concerns a whole request is done once.
-func (e *Engine) aftermath(work context.Context, row *ledger.Row, s shipped) {
+func (e *Engine) aftermath(work context.Context, row *ledger.Row, s jobResult) {
 	res := s.res
 	if s.lead && res.Refresh == flexi.RefreshUser && res.Outcome == flexi.Refused {
 		ctx, cancel := context.WithTimeout(work, 30*time.Second)

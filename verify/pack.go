@@ -11,47 +11,47 @@ import (
 	"flexid/verify/ledger"
 )
 
-// A write of several documents is kept below what boxes in front of an ERP usually let through (1 MiB), and whoever gets a
-// place among the writes waits this long for company: documents of one look arrive within it.
+// A write of several documents is kept below what boxes in front of an ERP usually let through (1 MiB). Whoever gets a slot
+// waits packLinger for company: documents of one look arrive within it.
 const (
 	packBytes  = 900 << 10
 	packLinger = 5 * time.Millisecond
 	packFast   = 10 * time.Second // an answer within it lets the next request carry more
 )
 
-// parcel is one document that is ready to be sent and waits for a place, its own or one in somebody's request.
-type parcel struct {
-	t     *task
-	id    ledger.ID   // of its row, which whoever took it along rewrites while others compare it
-	write flexi.Write // of this document alone
-	bytes int
-	alone bool
-	most  int           // most documents in one request with it; 0 = as many as go
-	taken chan struct{} // closed when a leader takes it along
-	came  chan shipped  // from the leader, exactly once
+// job is one document that is ready to be sent and waits for a slot, its own or a part of somebody's request.
+type job struct {
+	t      *task
+	id     ledger.ID   // of its row, which whoever took it along rewrites while others compare it
+	write  flexi.Write // of this document alone
+	bytes  int
+	alone  bool
+	most   int            // most documents in one request with it; 0 = as many as go
+	taken  chan struct{}  // closed when another worker takes it along
+	result chan jobResult // from whoever sends it, exactly once
 }
 
-// shipped is what a leader brings back to the worker of one document.
-type shipped struct {
+// jobResult is what the sender of a group hands back to the worker of one document.
+type jobResult struct {
 	tn    turn
 	err   error
 	res   *flexi.Result // of this document's part; nil: nothing was sent for it, tn or err says how to go on
 	size  int           // documents in the request
 	named bool          // the answer blames some of them by name
-	lead  bool          // of the request's first document
+	lead  bool          // the result is that of the request's first document
 	at    time.Time     // when the request ended, one moment for the whole group
 	top   seenTop       // highest Flexi id known before the claim
 	rand  float64       // one draw for the whole group, so that its look-ups stay together
 }
 
-// packer keeps the documents that wait at the door, and how many of them one request may carry. The number grows while
-// requests are fast and shrinks when they end without an answer in time: a long transaction is the likelier to be cut.
+// packer keeps the jobs that wait to be sent, and how many of them one request may carry. The number grows while requests are
+// fast and shrinks when they end without an answer in time: a long transaction is the likelier to be cut.
 type packer struct {
 	most int
 
 	mu      sync.Mutex
 	size    float64
-	waiting map[packKey][]*parcel
+	waiting map[packKey][]*job
 }
 
 type packKey struct {
@@ -60,29 +60,29 @@ type packKey struct {
 }
 
 func newPacker(most int) *packer {
-	return &packer{most: max(most, 1), size: 1, waiting: map[packKey][]*parcel{}}
+	return &packer{most: max(most, 1), size: 1, waiting: map[packKey][]*job{}}
 }
 
-func (k *packer) offer(p *parcel) {
+func (k *packer) offer(j *job) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	key := packKey{p.write.Evidence, p.write.Op}
-	at, _ := slices.BinarySearchFunc(k.waiting[key], p, (*parcel).compare)
-	k.waiting[key] = slices.Insert(k.waiting[key], at, p)
+	key := packKey{j.write.Evidence, j.write.Op}
+	at, _ := slices.BinarySearchFunc(k.waiting[key], j, (*job).compare)
+	k.waiting[key] = slices.Insert(k.waiting[key], at, j)
 }
 
 // compare is the order in which the events came.
-func (p *parcel) compare(o *parcel) int {
-	a, b := p.t.ev, o.t.ev
-	return cmp.Or(a.Received.Compare(b.Received), cmp.Compare(a.Stream.Seq, b.Stream.Seq), cmp.Compare(p.id, o.id))
+func (j *job) compare(other *job) int {
+	a, b := j.t.ev, other.t.ev
+	return cmp.Or(a.Received.Compare(b.Received), cmp.Compare(a.Stream.Seq, b.Stream.Seq), cmp.Compare(j.id, other.id))
 }
 
-// room reports whether company could still come along with the first of p's queue, whom its place carries. p itself may have
-// to go alone, and must not send others off before theirs has come.
-func (k *packer) room(p *parcel) bool {
+// room reports whether company could still come along with the first of j's queue, which the slot carries. j itself may have to
+// go alone, and must not send others off before theirs has come.
+func (k *packer) room(j *job) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	waiting := k.waiting[packKey{p.write.Evidence, p.write.Op}]
+	waiting := k.waiting[packKey{j.write.Evidence, j.write.Op}]
 	if len(waiting) == 0 {
 		return false
 	}
@@ -90,40 +90,39 @@ func (k *packer) room(p *parcel) bool {
 	return n > 1 && len(waiting) < n
 }
 
-func (k *packer) limit(p *parcel) int {
-	if p.alone {
+func (k *packer) limit(j *job) int {
+	if j.alone {
 		return 1
 	}
 	n := int(k.size)
-	if p.most > 0 {
-		n = min(n, p.most)
+	if j.most > 0 {
+		n = min(n, j.most)
 	}
 	return n
 }
 
-// take removes the documents of the next request from the waiting ones: the first of the queue that p's place can carry,
-// or p alone. p itself may not be among them; then its worker sends them and p goes on waiting. The order keeps together
-// what came together: a run of documents that Flexi chokes on draws few others in. It returns nil if somebody took p
-// meanwhile.
-func (k *packer) take(p *parcel, alone bool) []*parcel {
+// take removes the jobs of the next request from the waiting ones: the first of the queue that the slot can carry, or j alone. j
+// itself may not be among them; then its worker sends them and j goes on waiting. The order keeps together what came together: a
+// run of documents that Flexi chokes on draws few others in. It returns nil if somebody took j meanwhile.
+func (k *packer) take(j *job, alone bool) []*job {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	key := packKey{p.write.Evidence, p.write.Op}
+	key := packKey{j.write.Evidence, j.write.Op}
 	waiting := k.waiting[key]
-	if !slices.Contains(waiting, p) {
+	if !slices.Contains(waiting, j) {
 		return nil
 	}
-	var group, rest []*parcel
+	var group, rest []*job
 	limit, bytes := k.most, 0
-	for _, q := range waiting {
-		fits := min(limit, k.limit(q))
-		if alone && q != p || len(group) > 0 && (len(group) >= fits || bytes+q.bytes > packBytes) {
-			rest = append(rest, q)
+	for _, other := range waiting {
+		fits := min(limit, k.limit(other))
+		if alone && other != j || len(group) > 0 && (len(group) >= fits || bytes+other.bytes > packBytes) {
+			rest = append(rest, other)
 			continue
 		}
-		group, limit, bytes = append(group, q), fits, bytes+q.bytes
-		if q != p {
-			close(q.taken)
+		group, limit, bytes = append(group, other), fits, bytes+other.bytes
+		if other != j {
+			close(other.taken)
 		}
 	}
 	if k.waiting[key] = rest; len(rest) == 0 {
@@ -155,15 +154,15 @@ func (k *packer) now() int {
 }
 
 // linger gives others of the same look the time to come along.
-func (k *packer) linger(ctx context.Context, p *parcel) {
-	if !k.room(p) {
+func (k *packer) linger(ctx context.Context, j *job) {
+	if !k.room(j) {
 		return
 	}
 	t := time.NewTimer(packLinger)
 	defer t.Stop()
 	select {
 	case <-t.C:
-	case <-p.taken:
+	case <-j.taken:
 	case <-ctx.Done():
 	}
 }

@@ -145,7 +145,7 @@ func TestStopWorksOrFailsAsAWhole(t *testing.T) {
 		stopped := func(want bool) {
 			b.t.Helper()
 			for range 3 {
-				g := b.eng.Status().Gates
+				g := b.eng.Status().Stops
 				if (len(g) == 1 && !g[0].Open) != want {
 					b.t.Fatalf("stopped is not %v: %+v", want, g)
 				}

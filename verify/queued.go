@@ -23,7 +23,7 @@ type task struct {
 	op    flexi.Op        // what the event comes to for this document: never upsert once it is decided
 	left  json.RawMessage // of a storno or delete: the document as our events left it
 	know  *knowledge      // what identifies it besides our external id; set by lookUp
-	trial bool            // it may try a closed door
+	trial bool            // it was fetched as the trial of a breaker
 }
 
 func (e *Engine) task(ctx context.Context, row *ledger.Row) (*task, error) {
@@ -78,7 +78,7 @@ func (e *Engine) queued(ctx, work context.Context, row *ledger.Row, trial bool) 
 	if e.owesLookFirst(row) {
 		return e.check(ctx, row, false)
 	}
-	if knows(row) && e.gate.otherBooks() {
+	if knows(row) && e.admission.otherBooks() {
 		return e.blocked(ctx, row)
 	}
 	if done := e.endedAtOnce(t); done {
@@ -87,7 +87,7 @@ func (e *Engine) queued(ctx, work context.Context, row *ledger.Row, trial bool) 
 	if row.Due.After(e.o.Now()) {
 		return at(row.Due), nil
 	}
-	if !trial && e.gate.isShut(row.Evidence) {
+	if !trial && e.admission.isStopped(row.Evidence) {
 		return e.blocked(ctx, row)
 	}
 
@@ -144,8 +144,8 @@ func (e *Engine) seenJustNow(row *ledger.Row) bool {
 	return w.Splits > 0 && !row.LookOnce && !seen.IsZero() && e.o.Now().Sub(seen) < e.o.Settings.Fresh/2
 }
 
-// blocked leaves a document queued behind a closed gate. The row says so once, then the index keeps it until the gate has
-// use for it. One that waits for another document goes on saying that for a while.
+// blocked leaves a document queued while writes of its evidence are stopped. The row says so once, then the scheduler keeps it
+// until it is fetched for a trial or the stop is over. One that waits for another document goes on saying that for a while.
 func (e *Engine) blocked(ctx context.Context, row *ledger.Row) (turn, error) {
 	now := e.o.Now()
 	if free := row.Updated.Add(outageMost); row.Reason == ledger.WaitsFor && now.Before(free) {
@@ -162,9 +162,8 @@ func (e *Engine) blocked(ctx context.Context, row *ledger.Row) (turn, error) {
 
 const cannotRead = "waits until Flexi can be read: "
 
-// unreadableERP waits for an ERP that cannot be read. The reads reported to the gate already, each for what it was about. What
-// could not be read may be of another evidence than the document's, whose own door stays open: so the row says why it waits,
-// once.
+// unreadableERP waits for an ERP that cannot be read. Admission heard of the failed read already. What could not be read may be
+// of another evidence than the document's, whose own breaker is not tripped: so the row says once why it waits.
 func (e *Engine) unreadableERP(ctx context.Context, row *ledger.Row, err error) (turn, error) {
 	if row.Reason != ledger.Waiting {
 		row.Reason = ledger.Waiting
@@ -223,7 +222,7 @@ func (e *Engine) describable(ctx context.Context, t *task) (bool, error) {
 		return false, err
 	}
 	if !ok && (flexi.Standard(row.Evidence) || e.look.met(row.Evidence)) {
-		e.gate.heard(row.Evidence, aboutFields, &unlistedError{row.Evidence})
+		e.admission.readEnded(row.Evidence, aboutFields, &unlistedError{row.Evidence})
 		return false, &unlistedError{row.Evidence}
 	}
 	if !ok {

@@ -151,7 +151,7 @@ func TestRestored(t *testing.T) {
 		b.fake.Restore(snap)
 		b.push(flexi.Create, "B", invoice("B"))
 		b.until(10*time.Minute, "stopped", func() bool {
-			for _, g := range b.eng.Status().Gates {
+			for _, g := range b.eng.Status().Stops {
 				if g.Reason == "restored" && g.NeedsYou {
 					return true
 				}

@@ -205,7 +205,7 @@ func (e *Engine) Restored(since time.Time, text string) {
 	if e.marks.accepted().After(since) {
 		return
 	}
-	e.Hold("restored", text, restoredRemedy)
+	e.StopFor("restored", text, restoredRemedy)
 }
 
 // noteVersion stops the writes when the version of all changes fell.
@@ -217,7 +217,7 @@ func (e *Engine) noteVersion() {
 }
 
 // noteCreated compares the id of a new record with those that were there before its request was claimed.
-func (e *Engine) noteCreated(ctx context.Context, row *ledger.Row, s shipped) {
+func (e *Engine) noteCreated(ctx context.Context, row *ledger.Row, s jobResult) {
 	if row.State != ledger.Confirmed || row.Work.Write != flexi.Create || len(s.res.Docs) == 0 || s.res.Docs[0].FlexiID == "" {
 		return
 	}

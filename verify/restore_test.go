@@ -40,7 +40,7 @@ func (b *bench) untouched(were map[int64]flexitest.Record) {
 }
 
 func (b *bench) heldFor(reason string) bool {
-	for _, g := range b.eng.Status().Gates {
+	for _, g := range b.eng.Status().Stops {
 		if g.NeedsYou && g.Reason == reason {
 			return true
 		}

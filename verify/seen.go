@@ -59,7 +59,7 @@ func (e *Engine) stillBound(t *task, s sighting) {
 
 // sameBooks refuses what rests on a look while the books behind the address may not be those that the ledger knows.
 func (e *Engine) sameBooks() error {
-	if !e.gate.otherBooks() {
+	if !e.admission.otherBooks() {
 		return nil
 	}
 	return &DecisionError{Retry: true, Text: "Flexi was restored from a backup, or is another company, and nobody has accepted that yet: " +

@@ -12,88 +12,93 @@ import (
 	"flexid/verify/ledger"
 )
 
-// send takes one document through the door: a place, in a request of its own or in somebody's, then what became of it.
+// send has one document sent, in a request of its own or in somebody's, and stores what became of it.
+//
+// 1. Prepare its request; what cannot be sent is parked.
+// 2. Wait for a slot, or for somebody who takes the document along.
+// 3. Send a group; where the document was not in it, wait on.
+// 4. Make the outcome durable.
 func (e *Engine) send(ctx, work context.Context, t *task) (turn, error) {
 	row, w := t.row, t.row.Work
 	if row.Aside != nil {
 		return turn{}, fmt.Errorf("%s was set aside: nothing is sent under that key", addressOf(row))
 	}
-	p, err := e.parcel(t)
+	j, err := e.newJob(t)
 	if err != nil {
 		e.park(row, ledger.Unreadable, ledger.Problem{Text: err.Error()})
 		return again(), e.save(ctx, row)
 	}
-	who := &entry{parcel: p, sullied: w.Opens > 0, trial: t.trial, again: e.lookAgainAt(w)}
-	e.packs.offer(p) // from here on the row belongs to whoever takes the parcel, until it comes back
+	who := &waiter{job: j, suspect: w.Opens > 0, trial: t.trial, lookAt: e.lookAgainAt(w)}
+	e.packs.offer(j) // from here on the row belongs to whoever takes the job, until its result comes back
 	for {
-		place, until, ok := e.gate.enter(ctx, who)
-		alone := place == nil || place.canary != nil
+		slot, until, ok := e.admission.acquire(ctx, who)
+		alone := slot == nil || slot.trial != nil
 		if ok && !alone {
-			e.packs.linger(ctx, p)
+			e.packs.linger(ctx, j)
 		}
-		group := e.packs.take(p, alone)
+		group := e.packs.take(j, alone)
 		switch {
 		case group == nil: // somebody took it along
-			if place != nil {
-				e.gate.leave(place, nil, false)
+			if slot != nil {
+				e.admission.release(slot, nil, false)
 			}
 		case !ok && until.IsZero():
 			return again(), nil
 		case !ok:
 			return at(later(until, e.o.Now())), nil
 		default:
-			own := slices.Contains(group, p) // asked first: ship takes documents out of the group
-			if e.ship(ctx, work, place, group); !own {
+			own := slices.Contains(group, j) // asked first: sendGroup takes documents out of the group
+			if e.sendGroup(ctx, work, slot, group); !own {
 				continue // its turn has not come
 			}
 		}
-		return e.received(work, t, <-p.came)
+		return e.received(work, t, <-j.result)
 	}
 }
 
-// parcel prepares a document's own request, so that what cannot be sent is told before anything costs.
-func (e *Engine) parcel(t *task) (*parcel, error) {
+// newJob prepares a document's own request, so that what cannot be sent is told before anything costs.
+func (e *Engine) newJob(t *task) (*job, error) {
 	write := e.write(t)
 	prepared, err := flexi.Prepare(write)
 	if err != nil {
 		return nil, err
 	}
 	w := t.row.Work
-	return &parcel{
+	return &job{
 		t: t, id: t.row.ID, write: write, bytes: len(prepared.Body()), most: w.Most,
 		alone: w.Alone || w.Opens > 0 || write.Op == flexi.Attach,
-		taken: make(chan struct{}), came: make(chan shipped, 1),
+		taken: make(chan struct{}), result: make(chan jobResult, 1),
 	}, nil
 }
 
-// ship sends a group as one request. The order is the promise: every claim is durable before the first byte, and the
-// connection stands before the claims so that the byte follows at once. It brings every parcel something.
-func (e *Engine) ship(ctx, work context.Context, place *pass, group []*parcel) {
+// sendGroup sends a group as one request. The order is the promise: every claim is durable before the first byte, and the
+// connection stands before the claims so that the byte follows at once. Every job gets exactly one result.
+func (e *Engine) sendGroup(ctx, work context.Context, slot *slot, group []*job) {
 	lead := group[0].t
-	evidence, sullied := lead.row.Evidence, lead.row.Work.Opens > 0
+	evidence, suspect := lead.row.Evidence, lead.row.Work.Opens > 0
 	var res *flexi.Result
-	leave := sync.OnceFunc(func() { e.gate.leave(place, res, sullied) })
+	leave := sync.OnceFunc(func() { e.admission.release(slot, res, suspect) })
 	defer leave()
-	hand := func(ps []*parcel, s shipped) {
-		for _, p := range ps {
-			p.came <- s
+	hand := func(jobs []*job, s jobResult) {
+		for _, j := range jobs {
+			j.result <- s
 		}
 	}
 
 	// 1. The body. Two documents that carry the same identifier cannot share a request.
 	if _, err := flexi.Prepare(together(group)); err != nil {
-		for _, p := range group[1:] {
-			p.t.row.Work.Most = 1
+		for _, j := range group[1:] {
+			j.t.row.Work.Most = 1
 		}
-		hand(group[1:], shipped{tn: again()})
+		hand(group[1:], jobResult{tn: again()})
 		group = group[:1]
 	}
 
-	// 2. Through a closed door only after a read.
-	if place.canary != nil {
+	// 2. A trial of a breaker begins with a read.
+	if slot.trial != nil {
 		if err := e.probe(ctx, evidence); err != nil {
 			res = &flexi.Result{Outcome: flexi.NotSent, Err: err}
-			hand(group, shipped{tn: at(e.o.Now().Add(e.o.Settings.Probe))})
+			hand(group, jobResult{tn: at(e.o.Now().Add(e.o.Settings.Probe))})
 			return
 		}
 	}
@@ -102,23 +107,23 @@ func (e *Engine) ship(ctx, work context.Context, place *pass, group []*parcel) {
 	conn, err := e.o.ERP.Dial(ctx)
 	if err != nil {
 		if until, ours := asked(err, e.o.Now()); ours {
-			e.gate.read(evidence, err)
-			hand(group, shipped{tn: at(later(until, e.o.Now()))})
+			e.admission.recordsRead(evidence, err)
+			hand(group, jobResult{tn: at(later(until, e.o.Now()))})
 			return
 		}
-		if place.canary != nil { // it failed; for others the gate hears of it once, as of a read
+		if slot.trial != nil { // the trial failed; for others admission hears of it once, as of a read
 			res = &flexi.Result{Outcome: flexi.NotSent, Err: err}
 		}
-		e.gate.read(evidence, err)
-		hand(group, shipped{tn: at(e.o.Now().Add(e.o.Settings.Probe/4 + time.Duration(e.o.Rand()*float64(e.o.Settings.Probe))))})
+		e.admission.recordsRead(evidence, err)
+		hand(group, jobResult{tn: at(e.o.Now().Add(e.o.Settings.Probe/4 + time.Duration(e.o.Rand()*float64(e.o.Settings.Probe))))})
 		return
 	}
 	defer conn.Close() //nolint:errcheck // one write per connection: nothing is lost by a failed close
 
 	// 4. What was seen must still be young.
-	group = slices.DeleteFunc(group, func(p *parcel) bool {
-		if e.tooOld(p.t.row.Work) {
-			p.came <- shipped{tn: again()}
+	group = slices.DeleteFunc(group, func(j *job) bool {
+		if e.tooOld(j.t.row.Work) {
+			j.result <- jobResult{tn: again()}
 			return true
 		}
 		return false
@@ -129,36 +134,36 @@ func (e *Engine) ship(ctx, work context.Context, place *pass, group []*parcel) {
 	if group = e.claim(work, group); len(group) == 0 {
 		return
 	}
-	place.carry(group)
+	slot.carry(group)
 	prepared, err := flexi.Prepare(together(group))
 	if err != nil { // a part of what could be prepared before
-		hand(group, shipped{err: fmt.Errorf("preparing what is claimed: %w", err)})
+		hand(group, jobResult{err: fmt.Errorf("preparing what is claimed: %w", err)})
 		return
 	}
 
 	// 6. The bytes. What comes back decides; a stop of the process does not cut it short before the drain time is over.
 	var got flexi.Result
-	if slices.ContainsFunc(group, func(p *parcel) bool { return e.tooOld(p.t.row.Work) }) {
-		// NATS took its time to store the claims. Nothing was sent; the gate learns nothing from it.
+	if slices.ContainsFunc(group, func(j *job) bool { return e.tooOld(j.t.row.Work) }) {
+		// NATS took its time to store the claims. Nothing was sent; admission learns nothing from it.
 		got = flexi.Result{Outcome: flexi.NotSent, Err: errors.New("storing the claim took so long that what was seen before is too old to write upon")}
 	} else {
 		e.called("write")
 		sent := e.o.Now()
 		got = conn.Send(work, prepared, e.permit(group, begun))
 		res = &got
-		place.took, place.others = e.o.Now().Sub(sent), e.othersGo(group)
+		slot.took, slot.othersAccepted = e.o.Now().Sub(sent), e.othersGo(group)
 		if e.o.Observer != nil {
-			e.o.Observer.WriteTook(place.took.Seconds())
+			e.o.Observer.WriteTook(slot.took.Seconds())
 		}
 	}
 	leave() // before anybody looks what became of it
 
 	// 7. To each its part.
-	s := shipped{size: len(group), at: e.o.Now(), top: top, rand: e.o.Rand()}
+	s := jobResult{size: len(group), at: e.o.Now(), top: top, rand: e.o.Rand()}
 	s.named = slices.ContainsFunc(got.Docs, func(d flexi.DocResult) bool { return len(d.Errors) > 0 })
-	for i, p := range group {
+	for i, j := range group {
 		s.res, s.lead = part(&got, i), i == 0
-		p.came <- s
+		j.result <- s
 	}
 }
 
@@ -177,31 +182,31 @@ func asked(err error, now time.Time) (until time.Time, ok bool) {
 }
 
 // together is one request for a group.
-func together(group []*parcel) flexi.Write {
+func together(group []*job) flexi.Write {
 	w := flexi.Write{Evidence: group[0].write.Evidence, Op: group[0].write.Op}
-	for _, p := range group {
-		w.Docs = append(w.Docs, p.write.Docs...)
+	for _, j := range group {
+		w.Docs = append(w.Docs, j.write.Docs...)
 	}
 	return w
 }
 
 // claim makes the attempts of a group durable. Documents whose claim was not stored leave the group.
-func (e *Engine) claim(work context.Context, group []*parcel) []*parcel {
+func (e *Engine) claim(work context.Context, group []*job) []*job {
 	rows := make([]*ledger.Row, len(group))
 	var mates []ledger.Mate
 	name := ""
 	if len(group) > 1 {
 		name = fmt.Sprintf("%s.%d", e.o.Settings.Run, e.groups.Add(1))
 	}
-	for i, p := range group {
-		rows[i] = p.t.row
-		e.claimed(p.t.row, p.write.Op)
-		if p.t.row.Work.Drawn = p.write.Op == flexi.Create && !numbered(p.t); p.write.Op == flexi.Create {
-			e.fence.claiming(p.t.row.ID, p.t.row.Work.N, e.o.Now())
+	for i, j := range group {
+		rows[i] = j.t.row
+		e.claimed(j.t.row, j.write.Op)
+		if j.t.row.Work.Drawn = j.write.Op == flexi.Create && !numbered(j.t); j.write.Op == flexi.Create {
+			e.fence.claiming(j.t.row.ID, j.t.row.Work.N, e.o.Now())
 		}
 		if name != "" {
-			mates = append(mates, ledger.Mate{ID: p.t.row.ID, N: p.t.row.Work.N})
-			a := lastAttempt(p.t.row.Work)
+			mates = append(mates, ledger.Mate{ID: j.t.row.ID, N: j.t.row.Work.N})
+			a := lastAttempt(j.t.row.Work)
 			a.Group, a.Size = name, len(group)
 		}
 	}
@@ -212,14 +217,14 @@ func (e *Engine) claim(work context.Context, group []*parcel) []*parcel {
 		return nil
 	}
 	errs := e.o.Ledger.Claim(work, rows)
-	var ours []*parcel
-	for i, p := range group {
+	var ours []*job
+	for i, j := range group {
 		if errs[i] != nil {
-			p.came <- shipped{err: fmt.Errorf("claiming attempt %d: %w", rows[i].Work.Attempt, errs[i])}
+			j.result <- jobResult{err: fmt.Errorf("claiming attempt %d: %w", rows[i].Work.Attempt, errs[i])}
 			continue
 		}
-		e.noted(p.t.row)
-		ours = append(ours, p)
+		e.noted(j.t.row)
+		ours = append(ours, j)
 	}
 	return ours
 }
@@ -231,10 +236,10 @@ func numbered(t *task) bool {
 
 // permit is the right to send a claimed group. Its age counts from before the first claim was stored, so that no write
 // outlives the lease of any of them.
-func (e *Engine) permit(group []*parcel, begun time.Time) flexi.Permit {
+func (e *Engine) permit(group []*job, begun time.Time) flexi.Permit {
 	m := flexi.Permit{Claimed: begun}
-	for i, p := range group {
-		row, w := p.t.row, p.t.row.Work
+	for i, j := range group {
+		row, w := j.t.row, j.t.row.Work
 		name := fmt.Sprintf("%s/%d/%d", row.ID, w.N, w.Attempt)
 		if i == 0 {
 			m.Attempt = name
@@ -249,7 +254,7 @@ func (e *Engine) permit(group []*parcel, begun time.Time) flexi.Permit {
 }
 
 // received makes durable what became of one document, whatever happens to the context.
-func (e *Engine) received(work context.Context, t *task, s shipped) (turn, error) {
+func (e *Engine) received(work context.Context, t *task, s jobResult) (turn, error) {
 	if s.res == nil {
 		return s.tn, s.err
 	}
@@ -271,9 +276,9 @@ func (e *Engine) tooOld(w *ledger.Work) bool {
 	return !seen.IsZero() && e.o.Now().Sub(seen) > e.o.Settings.Fresh
 }
 
-// lookAgainAt is when a document that waits for a place is looked at again: before what was seen is too old, since one that is
-// found to be so when its turn has come loses the place to whoever came a moment ago. Not at once where the look itself took
-// long; zero where none is needed.
+// lookAgainAt is when a document that waits for a slot is looked at again: before what was seen is too old, since one that is
+// found to be so when its turn has come loses the slot to whoever came a moment ago. Not at once where the look itself took long;
+// zero where none is needed.
 func (e *Engine) lookAgainAt(w *ledger.Work) time.Time {
 	seen, fresh := e.seenAt(w), e.o.Settings.Fresh
 	if seen.IsZero() {

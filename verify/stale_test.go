@@ -20,7 +20,7 @@ func TestStaleRoleThatComesAs403(t *testing.T) {
 		b.push(flexi.Create, "A", invoice("A"))
 		var remedy string
 		b.until(time.Minute, "closed", func() bool {
-			st, ok := b.door("right")
+			st, ok := b.breaker("right")
 			remedy = st.Remedy
 			return ok
 		})

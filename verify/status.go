@@ -8,8 +8,8 @@ import (
 	"flexid/verify/ledger"
 )
 
-// GateStatus is the door for one evidence, or for all ("" as evidence).
-type GateStatus struct {
+// Stop is one reason why writes of an evidence, or of all ("" as evidence), are stopped; or, with Open alone, that none is.
+type Stop struct {
 	Evidence string    `json:"evidence,omitempty"`
 	Open     bool      `json:"open"`
 	Reason   string    `json:"reason,omitempty"` // outage, login, licence, right, refused, looks, quota, patience, company, guard, fence, person, restored, ledger
@@ -18,12 +18,12 @@ type GateStatus struct {
 	By       string    `json:"by,omitempty"`
 	Since    time.Time `json:"since,omitzero"`
 	NextTry  time.Time `json:"next_try,omitzero"`
-	NeedsYou bool      `json:"needs_you,omitempty"` // only a person opens it (writes resume, company accept)
+	NeedsYou bool      `json:"needs_you,omitempty"` // only a person ends it (writes resume, company accept)
 }
 
 // Status is what an operator sees at a glance.
 type Status struct {
-	Gates     []GateStatus      `json:"gates"`
+	Stops     []Stop            `json:"gates"`
 	Documents map[string]int    `json:"documents"` // by state
 	Standings []Standing        `json:"standings"` // the same by state, reason and cause
 	Waiting   int               `json:"waiting"`   // documents that wait to be sent
@@ -60,5 +60,5 @@ type Observer interface {
 	Entered(state string)                  // a document entered a state
 	Looked(verdict string)                 // a look-up ended
 	WriteTook(seconds float64)             // one write, first byte to outcome
-	Log(event string, fields ...[2]string) // a line for the operator: gate closed, gate open, alert
+	Log(event string, fields ...[2]string) // a line for the operator: writes stopped, writes go on, alert
 }

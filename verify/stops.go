@@ -21,17 +21,17 @@ const (
 // volatile reasons describe this process's surroundings and are found anew at a start.
 func volatile(reason string) bool { return reason == "ledger" || reason == "start" }
 
-// Hold stops all writes for a reason that the engine cannot remove itself. Documents stay queued.
-func (e *Engine) Hold(reason, text, remedy string) {
-	e.holdStatus(GateStatus{Reason: reason, Text: text, Remedy: remedy})
+// StopFor stops all writes for a reason that the engine cannot remove itself. Documents stay queued.
+func (e *Engine) StopFor(reason, text, remedy string) {
+	e.addStop(Stop{Reason: reason, Text: text, Remedy: remedy})
 }
 
-func (e *Engine) holdEvidence(evidence, reason, text, remedy string) {
-	e.holdStatus(GateStatus{Evidence: evidence, Reason: reason, Text: text, Remedy: remedy})
+func (e *Engine) stopEvidence(evidence, reason, text, remedy string) {
+	e.addStop(Stop{Evidence: evidence, Reason: reason, Text: text, Remedy: remedy})
 }
 
-func (e *Engine) holdStatus(st GateStatus) {
-	if news := e.gate.hold(st); !news || volatile(st.Reason) {
+func (e *Engine) addStop(st Stop) {
+	if news := e.admission.stop(st); !news || volatile(st.Reason) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), stopsEvery)
@@ -42,9 +42,9 @@ func (e *Engine) holdStatus(st GateStatus) {
 	e.alertStop(ctx, st)
 }
 
-// Release ends what Hold with this reason began.
-func (e *Engine) Release(reason string) {
-	released := e.gate.release("", reason)
+// EndStop ends what StopFor with this reason began.
+func (e *Engine) EndStop(reason string) {
+	released := e.admission.resume("", reason)
 	if volatile(reason) {
 		return
 	}
@@ -73,7 +73,7 @@ func (e *Engine) StopWrites(ctx context.Context, evidence, by, why string) error
 	if evidence != "" {
 		what += " " + evidence
 	}
-	return e.changeStops(ctx, []GateStatus{{Evidence: evidence, Reason: "person", Text: why, By: by, Remedy: "`" + what + "`"}}, nil)
+	return e.changeStops(ctx, []Stop{{Evidence: evidence, Reason: "person", Text: why, By: by, Remedy: "`" + what + "`"}}, nil)
 }
 
 // noEvidence says that Flexi is known not to have an evidence.
@@ -84,21 +84,21 @@ func (e *Engine) noEvidence(ctx context.Context, evidence string) bool {
 	return err == nil && !known
 }
 
-// ResumeWrites removes every stop of the evidence ("" = those of all evidences) and tries closed doors at once. An evidence
+// ResumeWrites removes every stop of the evidence ("" = those of all evidences) and has tripped breakers tried at once. An evidence
 // that Flexi does not have and that is not stopped is refused: a slip of the pen must not pass for the end of a stop.
 func (e *Engine) ResumeWrites(ctx context.Context, evidence, by, why string) error {
 	if by == "" || why == "" {
 		return &DecisionError{Text: "say who resumes the writes and why"}
 	}
-	doors, _, _ := e.gate.status()
-	stopped := slices.ContainsFunc(doors, func(st GateStatus) bool { return st.Evidence == evidence })
+	stops, _, _ := e.admission.status()
+	stopped := slices.ContainsFunc(stops, func(st Stop) bool { return st.Evidence == evidence })
 	if evidence != "" && !stopped && e.noEvidence(ctx, evidence) {
 		return &DecisionError{Writes: true, Text: fmt.Sprintf("nothing is stopped for %q, and Flexi has no such evidence: `flexid status` names what is stopped", evidence)}
 	}
-	if err := e.changeStops(ctx, nil, func(st GateStatus) bool { return st.Evidence == evidence }); err != nil {
+	if err := e.changeStops(ctx, nil, func(st Stop) bool { return st.Evidence == evidence }); err != nil {
 		return err
 	}
-	e.gate.release(evidence, "") // doors that closed by themselves are tried at once
+	e.admission.resume(evidence, "") // tripped breakers are tried at once
 	e.o.Log.Info().Str("by", by).Str("why", why).Str("evidence", evidence).Msg("writes resumed")
 	return nil
 }
@@ -137,7 +137,7 @@ func (e *Engine) AcceptCompany(ctx context.Context, how, by, why string) error {
 			return err
 		}
 	}
-	err := e.changeStops(ctx, nil, func(st GateStatus) bool {
+	err := e.changeStops(ctx, nil, func(st Stop) bool {
 		return st.Evidence == "" && otherBooks(st.Reason)
 	})
 	if err != nil {
@@ -230,11 +230,11 @@ func (e *Engine) oweLook(ctx context.Context, id ledger.ID) error {
 	}
 }
 
-// changeStops stores stops that a person makes or ends, and only then lets them hold or go: either the whole of it works,
+// changeStops stores stops that a person makes or ends, and only then lets them take effect: either the whole of it works,
 // here, in the other replicas and after a restart, or nothing changed. A write whose answer was lost is read back.
-func (e *Engine) changeStops(ctx context.Context, add []GateStatus, ends func(GateStatus) bool) error {
+func (e *Engine) changeStops(ctx context.Context, add []Stop, ends func(Stop) bool) error {
 	if ends == nil {
-		ends = func(GateStatus) bool { return false }
+		ends = func(Stop) bool { return false }
 	}
 	for i := range add {
 		add[i].NeedsYou, add[i].Since = true, e.o.Now()
@@ -248,12 +248,12 @@ func (e *Engine) changeStops(ctx context.Context, add []GateStatus, ends func(Ga
 		}
 	}
 	for _, st := range add {
-		e.gate.hold(st)
+		e.admission.stop(st)
 	}
-	doors, _, _ := e.gate.status()
-	for _, st := range doors {
+	stops, _, _ := e.admission.status()
+	for _, st := range stops {
 		if st.NeedsYou && ends(st) {
-			e.gate.release(st.Evidence, st.Reason)
+			e.admission.resume(st.Evidence, st.Reason)
 		}
 	}
 	return nil
@@ -261,19 +261,19 @@ func (e *Engine) changeStops(ctx context.Context, add []GateStatus, ends func(Ga
 
 // putStops stores what holds here, with some more and without some that end. One of another replica that has not come to us
 // yet stays.
-func (e *Engine) putStops(ctx context.Context, add []GateStatus, ends func(GateStatus) bool) error {
+func (e *Engine) putStops(ctx context.Context, add []Stop, ends func(Stop) bool) error {
 	stored, _, err := e.storedStops(ctx)
 	if err != nil {
 		return err
 	}
 	keep := slices.Clone(add)
-	doors, _, _ := e.gate.status()
-	for _, st := range slices.Concat(doors, stored) {
+	stops, _, _ := e.admission.status()
+	for _, st := range slices.Concat(stops, stored) {
 		if st.NeedsYou && !volatile(st.Reason) && !ends(st) && !slices.ContainsFunc(keep, st.same) {
 			keep = append(keep, st)
 		}
 	}
-	slices.SortFunc(keep, func(a, b GateStatus) int { return a.Since.Compare(b.Since) })
+	slices.SortFunc(keep, func(a, b Stop) int { return a.Since.Compare(b.Since) })
 	b, err := json.Marshal(keep)
 	if err != nil {
 		return fmt.Errorf("writing the stops: %w", err)
@@ -287,18 +287,18 @@ func (e *Engine) putStops(ctx context.Context, add []GateStatus, ends func(GateS
 }
 
 // storeStops writes our stops for the others. One of another replica that has not come to us yet stays, and holds here too.
-func (e *Engine) storeStops(ctx context.Context, released ...GateStatus) error {
+func (e *Engine) storeStops(ctx context.Context, released ...Stop) error {
 	if e.o.State == nil {
 		return nil
 	}
-	ended := func(st GateStatus) bool { return slices.ContainsFunc(released, st.same) }
+	ended := func(st Stop) bool { return slices.ContainsFunc(released, st.same) }
 	stored, _, err := e.storedStops(ctx)
 	if err != nil {
 		return err
 	}
 	for _, st := range stored {
 		if !ended(st) {
-			e.gate.hold(st)
+			e.admission.stop(st)
 		}
 	}
 	return e.putStops(ctx, nil, ended)
@@ -313,29 +313,29 @@ func (e *Engine) loadStops(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	have, _, _ := e.gate.status()
+	have, _, _ := e.admission.status()
 	if !kept {
 		// Nobody ever stored any, or the bucket was made again: that ends no stop.
-		if slices.ContainsFunc(have, func(st GateStatus) bool { return st.NeedsYou && !volatile(st.Reason) }) {
+		if slices.ContainsFunc(have, func(st Stop) bool { return st.NeedsYou && !volatile(st.Reason) }) {
 			return e.storeStops(ctx)
 		}
 		return nil
 	}
 	for _, st := range stored {
-		e.gate.hold(st)
+		e.admission.stop(st)
 	}
 	for _, st := range have {
 		gone := !slices.ContainsFunc(stored, st.same)
 		// A stop of our own that could not be stored yet is young; an old one that is not stored was ended elsewhere.
 		if st.NeedsYou && !volatile(st.Reason) && gone && e.o.Now().Sub(st.Since) > 4*stopsEvery {
-			e.gate.release(st.Evidence, st.Reason)
+			e.admission.resume(st.Evidence, st.Reason)
 		}
 	}
 	return nil
 }
 
 // storedStops gives the stops that are stored; kept is false where no list of them is, not even an empty one.
-func (e *Engine) storedStops(ctx context.Context) (stored []GateStatus, kept bool, err error) {
+func (e *Engine) storedStops(ctx context.Context) (stored []Stop, kept bool, err error) {
 	b, _, err := e.o.State.Get(ctx, stopsKey)
 	if err != nil || len(b) == 0 {
 		return nil, false, err
@@ -347,7 +347,7 @@ func (e *Engine) storedStops(ctx context.Context) (stored []GateStatus, kept boo
 }
 
 // same: the same reason for the same evidence.
-func (s GateStatus) same(o GateStatus) bool { return s.Evidence == o.Evidence && s.Reason == o.Reason }
+func (s Stop) same(o Stop) bool { return s.Evidence == o.Evidence && s.Reason == o.Reason }
 
 // followStops keeps replicas in step until ctx ends.
 func (e *Engine) followStops(ctx context.Context) {
@@ -371,11 +371,11 @@ func (e *Engine) followStops(ctx context.Context) {
 
 // Status is what an operator sees at a glance.
 func (e *Engine) Status() Status {
-	doors, flying, limit := e.gate.status()
-	if len(doors) == 0 {
-		doors = []GateStatus{{Open: true}}
+	stops, inFlight, limit := e.admission.status()
+	if len(stops) == 0 {
+		stops = []Stop{{Open: true}}
 	}
-	s := Status{Gates: doors, Fence: e.fence.all(), InFlight: flying, Limit: limit, Pack: e.packs.now()}
+	s := Status{Stops: stops, Fence: e.fence.all(), InFlight: inFlight, Limit: limit, Pack: e.packs.now()}
 	s.Standings, s.Documents = e.index.counts()
 	now, b := e.o.Now(), e.o.Budget
 	s.Tokens = map[string]int{"reads": int(b.Reads.Tokens(now)), "refusals": int(b.Refusals.Tokens(now)), "maybes": int(b.Maybes.Tokens(now))}
@@ -384,6 +384,6 @@ func (e *Engine) Status() Status {
 	return s
 }
 
-// Heard tells the gate how a request ended that somebody else made, such as a check of the company; nil is a good answer.
+// ReadEnded tells the engine how a request ended that somebody else made, such as a check of the company; nil is a good answer.
 // It must be about Flexi as a whole, not about one record or evidence.
-func (e *Engine) Heard(err error) { e.gate.read("", err) }
+func (e *Engine) ReadEnded(err error) { e.admission.recordsRead("", err) }

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// held says whether a person has to open before an evidence is written to.
-func (g *gate) held(evidence string) bool {
-	for h := range g.holds {
+// manuallyStopped says whether a person has to act before an evidence is written to.
+func (a *admission) manuallyStopped(evidence string) bool {
+	for h := range a.manual {
 		if h.evidence == "" || h.evidence == evidence {
 			return true
 		}
@@ -15,18 +15,18 @@ func (g *gate) held(evidence string) bool {
 	return false
 }
 
-// otherBooks: writes stand still because the books behind the address may not be those that the ledger knows.
-func (g *gate) otherBooks() bool { return g.heldFor(otherBooks) }
+// otherBooks says that writes stand still because the books behind the address may not be those that the ledger knows.
+func (a *admission) otherBooks() bool { return a.stoppedFor(otherBooks) }
 
 func otherBooks(reason string) bool { return reason == "restored" || otherCompany(reason) }
 
-// otherCompany: what stands behind the address has nothing to do with the ledger.
+// otherCompany is a reason by which what stands behind the address has nothing to do with the ledger.
 func otherCompany(reason string) bool { return reason == "company" }
 
-func (g *gate) heldFor(reason func(string) bool) bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	for h := range g.holds {
+func (a *admission) stoppedFor(reason func(string) bool) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for h := range a.manual {
 		if h.evidence == "" && reason(h.reason) {
 			return true
 		}
@@ -34,98 +34,99 @@ func (g *gate) heldFor(reason func(string) bool) bool {
 	return false
 }
 
-// isShut says whether an evidence waits behind a closed door.
-func (g *gate) isShut(evidence string) bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.held(evidence) || g.shut(evidence) != nil
+// isStopped says whether writes of an evidence are stopped, by a breaker or by a person.
+func (a *admission) isStopped(evidence string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.manuallyStopped(evidence) || a.tripped(evidence) != nil
 }
 
-// trial says whether a document of the evidence may be fetched to try the doors before it; see doors. The index asks under
-// its own lock, so nothing is said here.
-func (g *gate) trial(evidence string, fresh bool) (may, fromEnd bool, next time.Time) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.overdue()
-	if g.held(evidence) {
+// trial says whether a document of the evidence may be fetched as the trial of the breakers that stop it; see breakers. The
+// scheduler asks under its own lock, so nothing is called here.
+func (a *admission) trial(evidence string, fresh bool) (may, fromEnd bool, next time.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.overdue()
+	if a.manuallyStopped(evidence) {
 		return false, false, time.Time{}
 	}
 	may = true
 	for _, name := range []string{"", evidence} {
-		d := g.doors[name]
-		if d == nil {
+		b := a.breakers[name]
+		if b == nil {
 			continue
 		}
-		due := later(d.nextTry(g.s.Probe, fresh), d.fetched.Add(g.s.Probe/4))
-		if d.lost && g.now().Sub(d.wanted) < d.pause+outageMost {
-			due = later(due, d.NextTry.Add(g.s.Probe)) // one that had a bad outcome goes first this time
+		due := later(b.nextTry(a.s.Probe, fresh), b.fetched.Add(a.s.Probe/4))
+		if b.lost && a.now().Sub(b.wanted) < b.pause+outageMost {
+			due = later(due, b.NextTry.Add(a.s.Probe)) // a suspect document goes first this time
 		}
-		inLine := slices.ContainsFunc(g.line, func(x *entry) bool { return g.triedBy(x) == d })
-		if d.canary || inLine || name == "" && g.flying > 0 { // it may hang for as long as a write may take
-			due = later(due, g.now().Add(g.s.Probe))
+		inLine := slices.ContainsFunc(a.waiters, func(w *waiter) bool { return a.breakerTriedBy(w) == b })
+		if b.halfOpen || inLine || name == "" && a.inFlight > 0 { // that one may take as long as a write may
+			due = later(due, a.now().Add(a.s.Probe))
 		}
-		may, fromEnd, next = may && !g.now().Before(due), fromEnd || d.fromEnd, later(next, due)
+		may, fromEnd, next = may && !a.now().Before(due), fromEnd || b.fromEnd, later(next, due)
 	}
 	return may, fromEnd, next
 }
 
-// nextTry is when a door may be tried: sooner by a document that never was where one document alone may have closed it.
-func (d *door) nextTry(probe time.Duration, fresh bool) time.Time {
-	soon := later(d.fetched, d.Since).Add(probe)
-	if fresh && d.Reason == refusedReason && soon.Before(d.NextTry) {
+// nextTry is when a breaker may be tried: sooner by a document that never was its trial, where one document alone may have
+// tripped it.
+func (b *breaker) nextTry(probe time.Duration, fresh bool) time.Time {
+	soon := later(b.fetched, b.Since).Add(probe)
+	if fresh && b.Reason == refusedReason && soon.Before(b.NextTry) {
 		return soon
 	}
-	return d.NextTry
+	return b.NextTry
 }
 
-// handedOut notes that a document is on its way to try. One that turns out to have nothing to send, or has to wait for
+// trialBegun notes that a document was fetched for a trial. One that turns out to have nothing to send, or has to wait for
 // something else, must not make the next ones follow at once: each asks Flexi.
-func (g *gate) handedOut(evidence string) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
+func (a *admission) trialBegun(evidence string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	for _, name := range []string{"", evidence} {
-		if d := g.doors[name]; d != nil {
-			d.fetched = g.now()
+		if b := a.breakers[name]; b != nil {
+			b.fetched = a.now()
 		}
 	}
 }
 
-// mayRetry says whether a document with a bad outcome of its own has to wait for a door, and until when.
-func (g *gate) mayRetry(evidence string) (until time.Time, wait bool) {
-	clean := g.waiting(g.passable)
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	d, held := g.shut(evidence), g.held(evidence)
-	if !held && (d == nil || g.mayTry(d, false, true, clean)) {
+// mayRetry says whether a suspect document has to wait for a breaker, and until when.
+func (a *admission) mayRetry(evidence string) (until time.Time, wait bool) {
+	clean := a.candidateWaits(a.mayBeTried)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	b, manual := a.tripped(evidence), a.manuallyStopped(evidence)
+	if !manual && (b == nil || a.mayTry(b, false, true, clean)) {
 		return time.Time{}, false
 	}
-	until = g.now().Add(g.s.Probe + time.Duration(g.rand()*float64(g.s.Probe)))
+	until = a.now().Add(a.s.Probe + time.Duration(a.rand()*float64(a.s.Probe)))
 	switch {
-	case held:
-	case d.lost && g.now().Before(d.NextTry): // its turn then
-		d.wanted, until = g.now(), d.NextTry
+	case manual:
+	case b.lost && a.now().Before(b.NextTry): // its turn then
+		b.wanted, until = a.now(), b.NextTry
 	default:
-		d.wanted, until = g.now(), later(d.NextTry, until)
+		b.wanted, until = a.now(), later(b.NextTry, until)
 	}
 	return until, true
 }
 
-// mayTry: a fetched document may try a closed door, and one with a bad outcome of its own if no clean one waits, or if the
-// clean one before it failed. For a minute only: clean ones that did not come by then cannot.
-func (g *gate) mayTry(d *door, trial, sullied, clean bool) bool {
-	now := g.now()
+// mayTry says whether a document may be the trial of a breaker: one that was fetched for it, or a suspect one if no clean one
+// waits, or if the clean one before it failed. It waits a minute for clean ones: those that did not come by then cannot.
+func (a *admission) mayTry(b *breaker, trial, suspect, clean bool) bool {
+	now := a.now()
 	switch {
-	case d.canary:
+	case b.halfOpen:
 		return false
 	case trial:
 		return true
 	}
-	return sullied && !now.Before(d.NextTry) && (!clean || d.lost || now.Sub(d.NextTry) >= outageMost)
+	return suspect && !now.Before(b.NextTry) && (!clean || b.lost || now.Sub(b.NextTry) >= outageMost)
 }
 
-// passable says whether a document of the evidence could be fetched to try a door.
-func (g *gate) passable(evidence string) bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return !g.held(evidence) && (g.doors[""] == nil || g.doors[evidence] == nil)
+// mayBeTried says whether a document of the evidence could be fetched for a trial.
+func (a *admission) mayBeTried(evidence string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return !a.manuallyStopped(evidence) && (a.breakers[""] == nil || a.breakers[evidence] == nil)
 }

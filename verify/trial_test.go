@@ -30,7 +30,7 @@ func (b *bench) order() []string {
 	return keys
 }
 
-// TestTrialsFromBothEnds: through a closed door the first of the queue goes first, after a failure the last one, and so on.
+// TestTrialsFromBothEnds: through a tripped breaker the first of the queue goes first, after a failure the last one, and so on.
 func TestTrialsFromBothEnds(t *testing.T) {
 	virtual(t, func(b *bench) {
 		b.set.Pack, b.set.SettleNoAnswer = 1, time.Hour
@@ -73,7 +73,7 @@ func TestPoisonedOnesKeepNobodyOut(t *testing.T) {
 	})
 }
 
-// TestNoTrialNeedsNoLedger: documents behind a closed door are not read while nobody may try it.
+// TestNoTrialNeedsNoLedger: documents that wait for a tripped breaker are not read while none may be its trial.
 func TestNoTrialNeedsNoLedger(t *testing.T) {
 	virtual(t, func(b *bench) {
 		h := &hook{}
@@ -82,7 +82,7 @@ func TestNoTrialNeedsNoLedger(t *testing.T) {
 		b.created("X", invoice("X"))
 		b.fake.SetLicence(false)
 		b.many("A", 300)
-		b.until(10*time.Minute, "closed and marked", func() bool { return !b.eng.Status().Gates[0].Open })
+		b.until(10*time.Minute, "closed and marked", func() bool { return !b.eng.Status().Stops[0].Open })
 		b.pass(time.Minute)
 		before := h.gets.Load()
 		b.pass(time.Hour)
@@ -106,7 +106,7 @@ func TestQuotaIsWaitedFor(t *testing.T) {
 		b.created("X", invoice("X"))
 		b.many("A", 300)
 		b.until(10*time.Minute, "closed", func() bool {
-			g := b.eng.Status().Gates[0]
+			g := b.eng.Status().Stops[0]
 			return !g.Open && g.Reason == "quota" && g.NextTry.Equal(reset) && g.Remedy != ""
 		})
 		all, _ := b.wire()
@@ -141,7 +141,7 @@ func TestRefusalIsWaitedFor(t *testing.T) {
 		begun := time.Now()
 		b.many("A", 100)
 		b.pass(9 * time.Minute)
-		if g := b.eng.Status().Gates[0]; g.Open || g.Reason != "patience" || g.NextTry.Sub(begun) < 10*time.Minute {
+		if g := b.eng.Status().Stops[0]; g.Open || g.Reason != "patience" || g.NextTry.Sub(begun) < 10*time.Minute {
 			t.Errorf("the status says %+v", g)
 		}
 		if n, rows := gets.Load(), int64(b.in(ledger.Queued)); n > 20*rows || rows == 0 {

@@ -8,44 +8,44 @@ import (
 	"flexid/verify/ledger"
 )
 
-// looksReason is the reason of a closed door behind which no document can be looked up.
+// looksReason is the reason of a breaker that tripped because no document of the evidence can be looked up.
 const looksReason = "looks"
 
 // lookable hears from the looker whether the documents of an evidence can be looked up, "" as why when they can. While they
 // cannot, nothing of the evidence is written: each lost answer would be a maybe that nobody can settle.
 func (e *Engine) lookable(evidence, why string) {
 	if why == "" {
-		e.gate.fit(evidence)
+		e.admission.fit(evidence)
 		return
 	}
-	st := GateStatus{Evidence: evidence, Reason: looksReason, Text: "documents of " + evidence + " cannot be looked up in Flexi: " + why,
+	st := Stop{Evidence: evidence, Reason: looksReason, Text: "documents of " + evidence + " cannot be looked up in Flexi: " + why,
 		Remedy: "run `flexid doctor --evidence " + evidence + "`: it asks the same and says what is in the way; flexid tries again by itself"}
-	if e.gate.unfit(st) {
+	if e.admission.unfit(st) {
 		ctx, cancel := context.WithTimeout(context.Background(), stopsEvery)
 		defer cancel()
 		e.alertStop(ctx, st)
 	}
 }
 
-// unfit closes the door of an evidence. It reports whether that is news. What is asked while the door waits for its next try
-// makes the pause no longer.
-func (g *gate) unfit(st GateStatus) (news bool) {
-	g.mu.Lock()
-	defer g.unlock()
-	d := g.doors[st.Evidence]
-	news = d == nil || d.Reason != looksReason
-	if news || !g.now().Before(d.NextTry) {
-		g.close(st, blockMost, aboutNone)
+// unfit trips the breaker of an evidence that cannot be looked up. It reports whether that is news. What is asked while the
+// breaker waits for its next trial makes the pause no longer.
+func (a *admission) unfit(st Stop) (news bool) {
+	a.mu.Lock()
+	defer a.unlock()
+	b := a.breakers[st.Evidence]
+	news = b == nil || b.Reason != looksReason
+	if news || !a.now().Before(b.NextTry) {
+		a.trip(st, blockMost, aboutNone)
 	}
 	return news
 }
 
-// fit opens a door that was closed because of looks.
-func (g *gate) fit(evidence string) {
-	g.mu.Lock()
-	defer g.unlock()
-	if d := g.doors[evidence]; d != nil && d.Reason == looksReason {
-		g.open(evidence)
+// fit resets a breaker that tripped because of looks.
+func (a *admission) fit(evidence string) {
+	a.mu.Lock()
+	defer a.unlock()
+	if b := a.breakers[evidence]; b != nil && b.Reason == looksReason {
+		a.reset(evidence)
 	}
 }
 

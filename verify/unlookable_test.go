@@ -13,14 +13,14 @@ import (
 	"flexid/verify/ledger"
 )
 
-// door is the closed door of issued invoices for a reason.
-func (b *bench) door(reason string) (verify.GateStatus, bool) {
-	for _, g := range b.eng.Status().Gates {
+// breaker is the tripped breaker of issued invoices for a reason.
+func (b *bench) breaker(reason string) (verify.Stop, bool) {
+	for _, g := range b.eng.Status().Stops {
 		if g.Evidence == "faktura-vydana" && g.Reason == reason {
 			return g, true
 		}
 	}
-	return verify.GateStatus{}, false
+	return verify.Stop{}, false
 }
 
 func (b *bench) confirmedOf(prefix string, n int) func() bool {
@@ -64,15 +64,15 @@ func TestLooksThatCannotBecomeValid(t *testing.T) {
 				if !c.stops {
 					b.until(time.Minute, "every document confirmed", b.confirmedOf("D", docs))
 					b.pass(5 * time.Minute) // read back
-					if g, closed := b.door("looks"); closed || len(b.fake.Records("faktura-vydana")) != docs+1 {
+					if g, tripped := b.breaker("looks"); tripped || len(b.fake.Records("faktura-vydana")) != docs+1 {
 						t.Fatalf("%+v", g)
 					}
 					return
 				}
-				b.until(time.Minute, "said", func() bool { _, closed := b.door("looks"); return closed })
-				g, _ := b.door("looks")
+				b.until(time.Minute, "said", func() bool { _, tripped := b.breaker("looks"); return tripped })
+				g, _ := b.breaker("looks")
 				if !slices.Contains(b.told.alerts(), "looks") || !strings.Contains(g.Remedy, "flexid doctor") {
-					t.Errorf("alerts %v, door %+v", b.told.alerts(), g)
+					t.Errorf("alerts %v, breaker %+v", b.told.alerts(), g)
 				}
 				b.pass(time.Minute)
 				said := 0
@@ -125,7 +125,7 @@ func TestOneThatSpoilsThePack(t *testing.T) {
 		if r := b.row("B"); r.State != ledger.Queued || r.Reason != ledger.Waiting || r.Work.Story.Problem == nil {
 			t.Fatalf("%s", pretty(r))
 		}
-		if g, closed := b.door("looks"); closed {
+		if g, tripped := b.breaker("looks"); tripped {
 			t.Fatalf("%+v", g)
 		}
 		before := b.fake.Count("read")
@@ -158,7 +158,7 @@ func TestLargeAnswersAreAskedForInParts(t *testing.T) {
 					}
 					return true
 				})
-				if _, closed := b.door("looks"); closed {
+				if _, tripped := b.breaker("looks"); tripped {
 					t.Error("writes stopped")
 				}
 				if n := b.fake.Count("read"); n > 150 {
@@ -181,8 +181,8 @@ func TestDoubtThatCannotBeLookedAt(t *testing.T) {
 		b.until(5*time.Minute, "in doubt", func() bool { return b.row("A").State == ledger.Maybe })
 		b.until(time.Minute, "said", func() bool {
 			r := b.row("A")
-			_, closed := b.door("looks")
-			return closed && r.Work.Story.Problem != nil
+			_, tripped := b.breaker("looks")
+			return tripped && r.Work.Story.Problem != nil
 		})
 		b.pass(3 * time.Hour)
 		b.wantWrites(2)

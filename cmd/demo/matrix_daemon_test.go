@@ -67,7 +67,7 @@ func (s *stage) stopped(t *testing.T, p *piece, reason string) {
 	for began := time.Now(); time.Since(began) < time.Minute; {
 		st, err := s.api.status(t.Context())
 		must(t, err)
-		if st.Engine != nil && slices.ContainsFunc(st.Engine.Gates, gateSays(reason)) {
+		if st.Engine != nil && slices.ContainsFunc(st.Engine.Stops, stopSays(reason)) {
 			if n := s.erp.Count(flexitest.Write); n > 0 {
 				t.Errorf("%d writes", n)
 			}
@@ -94,8 +94,8 @@ func (s *stage) publisher(t *testing.T) (*nats.Conn, *stream.Publisher) {
 	return nc, stream.NewPublisher(js, stream.Options{})
 }
 
-func gateSays(reason string) func(verify.GateStatus) bool {
-	return func(g verify.GateStatus) bool {
+func stopSays(reason string) func(verify.Stop) bool {
+	return func(g verify.Stop) bool {
 		return !g.Open && g.Reason == reason && g.Text != "" && g.Remedy != ""
 	}
 }

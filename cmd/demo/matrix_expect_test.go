@@ -27,7 +27,7 @@ func answersExpected() map[string]expected {
 	out := goesOn("failed-is-zero", "native-answers", "error-strings", "wrapped-lists", "stats-in-list", "bare-errors", "exists-is-409",
 		"update-is-200", "results-reversed", "chunked", "gzip", "no-request-ids", "nameless-errors", "request-ids-upper-case", "updated-beside",
 		"no-stats")
-	// Every answer is as good as none, so each write is looked up; the gate lets one through at a time.
+	// Every answer is as good as none, so each write is looked up; admission lets one through at a time.
 	out["empty-success"] = expected{stops: []string{"outage"}, later: true}
 	out["nothing-saved"] = expected{stops: []string{"outage"}, parks: []ledger.Reason{ledger.Unknown}, unlucky: true}
 	// Nothing can be read: nothing is sent.
@@ -35,7 +35,7 @@ func answersExpected() map[string]expected {
 	return out
 }
 
-// outagesExpected: what was saved is found, and goes on at the pace of the looks; what was not saved waits behind the gate.
+// outagesExpected: what was saved is found, and goes on at the pace of the looks; what was not saved waits for the breaker.
 // The document that Flexi is to refuse is never refused where each answer is a 500: a person gets it.
 func outagesExpected() map[string]expected {
 	saved := expected{stops: []string{"outage"}, later: true, parks: []ledger.Reason{ledger.Unknown}, unlucky: true, maybes: true}
@@ -69,7 +69,7 @@ func refusalsExpected() map[string]expected {
 		"stale-is-403":   {stops: []string{"right"}},
 		"too-many-users": {stops: []string{"right"}, later: true},
 		"no-licence":     {stops: []string{"licence"}}, "no-right": {stops: []string{"right"}},
-		// The one document that is refused may be the role's fault: it waits behind its evidence's gate until another is taken.
+		// The one document that is refused may be the role's fault: it waits for its evidence's breaker until another is taken.
 		"bare-refusals":     {stops: []string{"refused"}, maybes: true},
 		"import-refused":    {later: true, parks: []ledger.Reason{ledger.Rejected}, maybes: true},
 		"import-disallowed": {parks: []ledger.Reason{ledger.Rejected}},

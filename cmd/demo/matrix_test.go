@@ -63,7 +63,7 @@ func (w *world) judge(e expected) {
 	w.told("after a minute", e, len(e.stops) > 0)
 	w.count("after a minute", e, false)
 	reads := w.erp.Count(flexitest.Read)
-	// Read-backs and the pauses of a closed gate come later; nothing may be doubled by them.
+	// Read-backs and the pauses of a tripped breaker come later; nothing may be doubled by them.
 	pass(20 * time.Minute)
 	w.told("after twenty minutes", e, len(e.stops) > 0 && !e.later)
 	if !w.edited && len(e.stops) == 0 && !e.later && !e.unlucky && len(e.parks) == 0 {
@@ -93,13 +93,13 @@ func (w *world) told(when string, e expected, mayStop bool) {
 		w.t.Errorf("%s %d documents are open, e.g. %s; status %+v", when, len(open), describe(open[0]), w.engine.Status())
 	}
 	held := map[string]bool{}
-	for _, g := range w.engine.Status().Gates {
+	for _, g := range w.engine.Status().Stops {
 		if g.Open {
 			continue
 		}
 		held[g.Evidence] = true
 		if g.Text == "" || g.Remedy == "" || g.Reason == "" {
-			w.t.Errorf("a closed gate that does not say why, or what to do: %+v", g)
+			w.t.Errorf("a stop that does not say why, or what to do: %+v", g)
 		}
 		if len(open) > 0 && !slices.Contains(e.stops, g.Reason) {
 			w.t.Errorf("%s writes are stopped for %q (%s), want %q", when, g.Reason, g.Text, e.stops)

@@ -158,7 +158,7 @@ func (w *watch) say(ctx context.Context, waiting int, states map[string]int) {
 		time.Since(w.began).Seconds(), waiting, states["queued"], states["sending"], states["maybe"], states["confirmed"],
 		states["parked"], w.erp.Count("write"))
 	if st, err := w.api.status(ctx); err == nil && st.Engine != nil {
-		for _, g := range st.Engine.Gates {
+		for _, g := range st.Engine.Stops {
 			if !g.Open {
 				line += "   writes paused: " + strings.TrimSpace(g.Reason+" "+g.Evidence)
 			}

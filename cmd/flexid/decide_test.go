@@ -263,7 +263,7 @@ func TestStatusCommand(t *testing.T) {
 	st := api.Status{Info: api.Info{Company: "firma", Phase: "running", Version: "1.2.3", Started: at}, Ready: true, WritesStopped: true,
 		Parts: []api.Part{{Name: "erp", State: "down", Text: "login: refused", Remedy: "set the password"}, {Name: "nats", State: "ok"}},
 		Waits: []api.Wait{{State: "parked", Reason: "rejected", Cause: "period_locked", Documents: 7, Who: "operator", Text: "Unlock the period.", Do: "`flexid maybe list`"}},
-		Engine: &verify.Status{Gates: []verify.GateStatus{{Reason: "login", Text: "Flexi refuses", Remedy: "set the password", Since: at, NextTry: at}},
+		Engine: &verify.Status{Stops: []verify.Stop{{Reason: "login", Text: "Flexi refuses", Remedy: "set the password", Since: at, NextTry: at}},
 			Documents: map[string]int{"parked": 7}, Oldest: at}}
 	f := newFakeDaemon(t, map[string]string{"GET /api/v1/status": encode(t, st)})
 	code, out, _ := call(f.env(), "status")
@@ -278,7 +278,7 @@ func TestStatusCommand(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &back); err != nil || code != exitTryAgain || back["writes_stopped"] != true || back["waits"] == nil || back["parts"] == nil {
 		t.Errorf("exit %d %v %s", code, err, out)
 	}
-	st.WritesStopped, st.Engine.Gates = false, []verify.GateStatus{{Open: true}}
+	st.WritesStopped, st.Engine.Stops = false, []verify.Stop{{Open: true}}
 	f = newFakeDaemon(t, map[string]string{"GET /api/v1/status": encode(t, st)})
 	if code, out, _ = call(f.env(), "status"); code != 0 || !strings.Contains(out, "writes are open") {
 		t.Errorf("exit %d %s", code, out)

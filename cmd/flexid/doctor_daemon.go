@@ -29,7 +29,7 @@ func (d *doctor) writes(st api.Status) {
 		return
 	}
 	stopped := false
-	for _, g := range st.Engine.Gates {
+	for _, g := range st.Engine.Stops {
 		if g.Open {
 			continue
 		}

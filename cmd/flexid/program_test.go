@@ -161,7 +161,7 @@ func TestWholeProgram(t *testing.T) {
 	}
 	code, out, _ = call(env, "writes", "stop", "--reason", "year end", "-o", "json")
 	var st api.Status
-	if err := json.Unmarshal([]byte(out), &st); code != 0 || err != nil || st.Engine == nil || len(st.Engine.Gates) == 0 || st.Engine.Gates[0].By != "jana" {
+	if err := json.Unmarshal([]byte(out), &st); code != 0 || err != nil || st.Engine == nil || len(st.Engine.Stops) == 0 || st.Engine.Stops[0].By != "jana" {
 		t.Fatalf("exit %d %v %s", code, err, out)
 	}
 	before := erp.Count("write")

@@ -239,7 +239,7 @@ func stoppedText(st *api.Status, evidences map[string]bool) string {
 	if st.Engine == nil {
 		return ""
 	}
-	for _, g := range st.Engine.Gates {
+	for _, g := range st.Engine.Stops {
 		if g.Open || g.Evidence != "" && !evidences[g.Evidence] {
 			continue
 		}

@@ -80,7 +80,7 @@ func TestMaybeListSaysWhatToDo(t *testing.T) {
 
 func TestStatusAfterAnAct(t *testing.T) {
 	st := api.Status{Info: api.Info{Company: "firma", Phase: "running"}, Troubles: []api.Trouble{{Text: "no ledger", Remedy: "restore it"}},
-		Engine: &verify.Status{Gates: []verify.GateStatus{{Evidence: "banka", Reason: "person", Text: "year end", Remedy: "`flexid writes resume banka`"}},
+		Engine: &verify.Status{Stops: []verify.Stop{{Evidence: "banka", Reason: "person", Text: "year end", Remedy: "`flexid writes resume banka`"}},
 			Documents: map[string]int{"queued": 3}}}
 	f := newFakeDaemon(t, map[string]string{"POST /api/v1/writes/stop": encode(t, st)})
 	_, out, _ := call(f.env(), "writes", "stop", "banka", "--reason", "year end")

@@ -81,7 +81,7 @@ func printStatus(w io.Writer, st *api.Status, now time.Time) {
 
 func printStops(w io.Writer, st *api.Status) {
 	open := true
-	for _, g := range st.Engine.Gates {
+	for _, g := range st.Engine.Stops {
 		if g.Open {
 			continue
 		}

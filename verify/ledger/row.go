@@ -30,7 +30,7 @@ type Reason string
 const (
 	Waiting  Reason = "waiting"   // queued: Retry-After, quota, an empty bucket, the ERP is down
 	Behind   Reason = "behind"    // queued: an earlier event of the document holds it back
-	Blocked  Reason = "blocked"   // queued: the gate is closed
+	Blocked  Reason = "blocked"   // queued: writes of the evidence are stopped
 	WaitsFor Reason = "waits_for" // queued: a related document is not confirmed yet
 
 	Adopted    Reason = "adopted"    // confirmed: it was there already, equal

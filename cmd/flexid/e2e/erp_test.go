@@ -18,7 +18,7 @@ type pace struct {
 	looks                             string
 	serverError, noAnswer, writeLimit time.Duration
 	late                              time.Duration // up to twice that
-	pause                             time.Duration // the first of a closed gate
+	pause                             time.Duration // the first of a tripped breaker
 }
 
 func fullPace() pace {

@@ -157,7 +157,7 @@ func (s *Server) asksFor(b *Backend, act Act) error {
 	if act.How != "new" || act.Company == s.o.Company {
 		return nil
 	}
-	for _, g := range b.Reporter.Status().Gates {
+	for _, g := range b.Reporter.Status().Stops {
 		if !g.Open && (g.Reason == "company" || g.Reason == "restored") {
 			return nil
 		}

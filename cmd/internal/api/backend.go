@@ -91,7 +91,7 @@ type Status struct {
 	Info
 	Ready    bool      `json:"ready"`
 	Troubles []Trouble `json:"troubles,omitempty"`
-	// WritesStopped: something keeps documents of at least one evidence from being sent; Engine.Gates say what.
+	// WritesStopped: something keeps documents of at least one evidence from being sent; Engine.Stops say what.
 	WritesStopped bool   `json:"writes_stopped"`
 	Parts         []Part `json:"parts"` // erp, nats, ledger, intake
 	Waits         []Wait `json:"waits"` // what waits for whom

@@ -142,7 +142,7 @@ func TestDecideManyRefusesWhatItCannotMean(t *testing.T) {
 // TestCompanyIsNotCalledNewByASlip: where nothing asks for it, the company has to be named.
 func TestCompanyIsNotCalledNewByASlip(t *testing.T) {
 	for name, tc := range map[string]struct {
-		gate   string
+		stop   string
 		body   string
 		status int
 	}{
@@ -156,8 +156,8 @@ func TestCompanyIsNotCalledNewByASlip(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t)
-			if tc.gate != "" {
-				r.engine.status.Gates = []verify.GateStatus{{Reason: tc.gate, NeedsYou: true}}
+			if tc.stop != "" {
+				r.engine.status.Stops = []verify.Stop{{Reason: tc.stop, NeedsYou: true}}
 			}
 			if w := r.do("POST", "/api/v1/company/accept", tc.body); w.Code != tc.status || (len(r.engine.asked) > 0) != (tc.status == 200) {
 				t.Errorf("%d %s, asked %q", w.Code, w.Body, r.engine.asked)
@@ -199,16 +199,16 @@ func TestStatusSaysWhatIsDownAndWhatWaits(t *testing.T) {
 			t.Errorf("a person is told to %s", w.Do)
 		}
 	}
-	r.engine.status.Gates = []verify.GateStatus{{Reason: "login", Text: "Flexi refuses the login", Remedy: "set the password", NeedsYou: true}}
+	r.engine.status.Stops = []verify.Stop{{Reason: "login", Text: "Flexi refuses the login", Remedy: "set the password", NeedsYou: true}}
 	st, parts = state()
 	if parts != "erp down, nats ok, ledger ok, intake ok" || !st.WritesStopped || st.Waits[2].Who != OwnerOperator {
 		t.Errorf("login: %s, %+v", parts, st.Waits)
 	}
-	r.engine.status.Gates = []verify.GateStatus{{Reason: "person", Evidence: "banka", Text: "year end", Remedy: "resume", NeedsYou: true}}
+	r.engine.status.Stops = []verify.Stop{{Reason: "person", Evidence: "banka", Text: "year end", Remedy: "resume", NeedsYou: true}}
 	if st, parts = state(); parts != "erp ok, nats ok, ledger ok, intake ok" || !st.WritesStopped {
 		t.Errorf("a person: %s", parts)
 	}
-	r.engine.status.Gates = nil
+	r.engine.status.Stops = nil
 	r.troubles = []Trouble{{Part: PartNATS, Text: "NATS is gone", Remedy: "see that it runs"}}
 	if st, parts = state(); parts != "erp ok, nats down, ledger unknown, intake unknown" || !st.WritesStopped || st.Ready {
 		t.Errorf("NATS: %s", parts)

@@ -196,7 +196,7 @@ func (s *Server) show(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if row.State != ledger.Confirmed && row.State != ledger.Dropped {
-		it := ItemOf(&row, b.Decider.Choices(&row), b.Reporter.Status().Gates, s.o.Now())
+		it := ItemOf(&row, b.Decider.Choices(&row), b.Reporter.Status().Stops, s.o.Now())
 		story.Waits, story.Who, story.Can, story.Revision = it.Text, it.Owner, it.Can, it.Revision
 	}
 	return answer(w, story)

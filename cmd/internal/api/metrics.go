@@ -205,9 +205,9 @@ func (g gauges) Collect(ch chan<- prometheus.Metric) {
 	for bucket, n := range st.Tokens {
 		ch <- prometheus.MustNewConstMetric(g.tokens(), prometheus.GaugeValue, float64(n), bucket)
 	}
-	for _, door := range st.Gates {
-		if !door.Open {
-			ch <- prometheus.MustNewConstMetric(g.stopped(), prometheus.GaugeValue, 1, door.Evidence, door.Reason)
+	for _, stop := range st.Stops {
+		if !stop.Open {
+			ch <- prometheus.MustNewConstMetric(g.stopped(), prometheus.GaugeValue, 1, stop.Evidence, stop.Reason)
 		}
 	}
 	for what, n := range map[string]int{"in_flight": st.InFlight, "limit": st.Limit, "pack": st.Pack} {

@@ -55,7 +55,7 @@ func TestMetrics(t *testing.T) {
 	e.status.MaybeBy = map[string]int{"no_answer": 2}
 	e.status.Oldest = testNow.Add(-90 * time.Second)
 	e.status.Tokens, e.status.Limit, e.status.Pack = map[string]int{"maybes": 7}, 3, 20
-	e.status.Gates = []verify.GateStatus{{Evidence: "banka", Reason: "right"}, {Reason: "person"}}
+	e.status.Stops = []verify.Stop{{Evidence: "banka", Reason: "right"}, {Reason: "person"}}
 
 	text := scrape(t, m)
 	for _, want := range []string{

@@ -60,9 +60,9 @@ func since(r *ledger.Row) time.Time {
 	return r.Updated
 }
 
-// ItemOf is the queue's view of a row; can is what may be decided, now dates its age, gates say what stands in the way of a
+// ItemOf is the queue's view of a row; can is what may be decided, now dates its age, stops say what stands in the way of a
 // blocked one.
-func ItemOf(r *ledger.Row, can []verify.What, gates []verify.GateStatus, now time.Time) Item {
+func ItemOf(r *ledger.Row, can []verify.What, stops []verify.Stop, now time.Time) Item {
 	at := since(r).UTC()
 	it := Item{Row: RowOf(r), Since: at, AgeMS: now.Sub(at).Milliseconds(), Settled: r.Quiet.UTC(), Next: r.Due.UTC(), Revision: r.Revision, Can: []string{}}
 	if p := r.Problem(); p != nil {
@@ -73,7 +73,7 @@ func ItemOf(r *ledger.Row, can []verify.What, gates []verify.GateStatus, now tim
 	}
 	it.Owner = owner(r)
 	if r.State == ledger.Queued {
-		it.addGate(gates)
+		it.addStop(stops)
 	}
 	for _, what := range can {
 		it.Can = append(it.Can, string(what))
@@ -81,9 +81,9 @@ func ItemOf(r *ledger.Row, can []verify.What, gates []verify.GateStatus, now tim
 	return it
 }
 
-// addGate says which closed door holds a document back, and makes it the operator's if only a person opens it.
-func (it *Item) addGate(gates []verify.GateStatus) {
-	for _, g := range gates {
+// addStop says what keeps a document from being sent, and makes it the operator's if only a person can end that.
+func (it *Item) addStop(stops []verify.Stop) {
+	for _, g := range stops {
 		if g.Open || g.Evidence != "" && g.Evidence != it.Evidence {
 			continue
 		}

@@ -38,7 +38,7 @@ func (s *Server) queue(w http.ResponseWriter, r *http.Request) error {
 // counted.
 func (s *Server) waiting(ctx context.Context, b *Backend, f Filter) (items []Item, matched int, err error) {
 	now := s.o.Now()
-	gates := b.Reporter.Status().Gates
+	stops := b.Reporter.Status().Stops
 	byID := map[ledger.ID]Item{} // a document that changes meanwhile comes twice, the newer state last
 	want := func(r *ledger.Row) bool { return Queued(r, now) && f.Match(r) }
 	for row, err := range b.Ledger.List(ctx, want) {
@@ -54,7 +54,7 @@ func (s *Server) waiting(ctx context.Context, b *Backend, f Filter) (items []Ite
 				continue
 			}
 		}
-		byID[row.ID] = ItemOf(&row, b.Decider.Choices(&row), gates, now)
+		byID[row.ID] = ItemOf(&row, b.Decider.Choices(&row), stops, now)
 	}
 	items = slices.Collect(maps.Values(byID))
 	slices.SortFunc(items, func(a, b Item) int { return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Key, b.Key)) })

@@ -78,7 +78,7 @@ func erpPart(st *Status) Part {
 	if st.Engine == nil {
 		return p
 	}
-	for _, g := range st.Engine.Gates {
+	for _, g := range st.Engine.Stops {
 		switch g.Reason {
 		case "outage", "login", "licence", "company", "restored":
 			if !g.Open && g.Evidence == "" {
@@ -94,7 +94,7 @@ func stopped(st *Status) bool {
 	if !st.Ready || st.Engine == nil {
 		return true
 	}
-	for _, g := range st.Engine.Gates {
+	for _, g := range st.Engine.Stops {
 		if !g.Open {
 			return true
 		}
@@ -129,7 +129,7 @@ func waits(e *verify.Status) []Wait {
 			if s.Reason == ledger.Rejected {
 				w.Do += "; once it is put right in Flexi: `flexid maybe resend " + chosen + "`"
 			}
-		case s.State == ledger.Queued && s.Reason == ledger.Blocked && needsYou(e.Gates):
+		case s.State == ledger.Queued && s.Reason == ledger.Blocked && needsYou(e.Stops):
 			w.Who, w.Do = OwnerOperator, "see the stops"
 		}
 		all = append(all, w)
@@ -137,8 +137,8 @@ func waits(e *verify.Status) []Wait {
 	return all
 }
 
-func needsYou(gates []verify.GateStatus) bool {
-	for _, g := range gates {
+func needsYou(stops []verify.Stop) bool {
+	for _, g := range stops {
 		if !g.Open && g.NeedsYou {
 			return true
 		}

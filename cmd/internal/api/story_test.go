@@ -156,7 +156,7 @@ func TestStoryStaysBounded(t *testing.T) {
 
 func TestQueue(t *testing.T) {
 	r := newRig(t)
-	r.engine.status.Gates = []verify.GateStatus{
+	r.engine.status.Stops = []verify.Stop{
 		{Evidence: "cenik", Reason: "right", Text: "no right", NeedsYou: true},
 		{Reason: "login", Text: "Flexi refuses the login", Remedy: "set FLEXID_FLEXI_PASSWORD", NeedsYou: true},
 	}

@@ -62,7 +62,7 @@ func TestCompanyAfterAnOutage(t *testing.T) {
 // heldFor says whether a person has to open the writes, for a reason in these words and with a way out.
 func (r *running) heldFor(reason, words string) bool {
 	r.t.Helper()
-	for _, g := range r.status().Engine.Gates {
+	for _, g := range r.status().Engine.Stops {
 		if g.NeedsYou && g.Reason == reason && strings.Contains(g.Text, words) && g.Remedy != "" {
 			return true
 		}

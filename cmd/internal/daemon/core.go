@@ -222,7 +222,7 @@ func (c *core) gone(err error) {
 	c.d.standing.setNoLedger(api.Trouble{Part: api.PartLedger, Text: goneText(err), Remedy: waysOut})
 	c.consumer.Pause(goneText(err))
 	c.inbox.Pause(goneText(err))
-	c.engine.Hold("ledger", goneText(err), waysOut)
+	c.engine.StopFor("ledger", goneText(err), waysOut)
 	c.fail(err)
 }
 
@@ -257,7 +257,7 @@ func (c *core) watchCompany(ctx context.Context) {
 		if err != nil {
 			pause = companySoon
 			if aboutFlexi(err) { // nobody else asks while no document waits, and the status would call all well
-				c.engine.Heard(err)
+				c.engine.ReadEnded(err)
 			}
 			if waiting == 0 {
 				waiting = c.tellWaiting()
@@ -269,12 +269,12 @@ func (c *core) watchCompany(ctx context.Context) {
 		} else {
 			if said != "" {
 				said, waiting = "", 0
-				c.engine.Heard(nil)
+				c.engine.ReadEnded(nil)
 				c.d.log.Info().Msg("the company in Flexi is checked")
 			}
 			if c.held("company", "") {
 				// Stored by an earlier start, whose settings pointed to another company.
-				c.engine.Release("company")
+				c.engine.EndStop("company")
 				pause = companySoon
 			}
 		}
@@ -296,10 +296,10 @@ func (c *core) noteCheck(ctx context.Context, err error) {
 	}
 }
 
-// tellWaiting says how many documents wait behind closed doors, and why: the doors may have closed before the first came.
+// tellWaiting says how many documents wait while writes are stopped, and why: the stop may have come before the first of them.
 func (c *core) tellWaiting() int {
 	st := c.engine.Status()
-	for _, g := range st.Gates {
+	for _, g := range st.Stops {
 		if !g.Open && st.Waiting > 0 {
 			c.d.log.Warn().Str("reason", g.Reason).Str("text", g.Text).Str("remedy", g.Remedy).
 				Int("documents_waiting", st.Waiting).Msg("documents wait, nothing is sent")
@@ -322,13 +322,13 @@ func aboutFlexi(err error) bool {
 // holdCompany says it once: each Hold is an alert.
 func (c *core) holdCompany(text, remedy string) {
 	if !c.held("company", text) {
-		c.engine.Hold("company", text, remedy)
+		c.engine.StopFor("company", text, remedy)
 	}
 }
 
 // held says whether writes are held for a reason, "" = with any text.
 func (c *core) held(reason, text string) bool {
-	for _, g := range c.engine.Status().Gates {
+	for _, g := range c.engine.Status().Stops {
 		if g.NeedsYou && g.Reason == reason && (text == "" || g.Text == text) {
 			return true
 		}
@@ -366,7 +366,7 @@ func (c *core) owed(ctx context.Context) (n int, err error) {
 // tripped is the guard of the client: an attempt was about to be sent twice. It was not, and nothing is until a person
 // has looked.
 func (c *core) tripped(attempt string) {
-	c.engine.Hold("guard", "attempt "+attempt+" was about to be sent a second time; it was not",
+	c.engine.StopFor("guard", "attempt "+attempt+" was about to be sent a second time; it was not",
 		"this is a fault of flexid: report it with the log, look at the document, then `flexid writes resume`")
 }
 

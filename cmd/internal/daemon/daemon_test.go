@@ -79,8 +79,8 @@ func TestLoginRefused(t *testing.T) {
 	erp := startERP(t, flexitest.Options{})
 	r := begin(t, settings(t, erp, t.TempDir(), "FLEXID_FLEXI_PASSWORD=wrong"))
 	r.push("FV-1")
-	eventually(t, "the gate closes", func() bool {
-		for _, g := range r.status().Engine.Gates {
+	eventually(t, "writes stop", func() bool {
+		for _, g := range r.status().Engine.Stops {
 			if g.Reason == "login" {
 				return strings.Contains(g.Remedy, "FLEXID_FLEXI_PASSWORD")
 			}

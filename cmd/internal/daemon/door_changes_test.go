@@ -170,7 +170,7 @@ func TestRestoreIsNoticedByTheReader(t *testing.T) {
 	poke()
 	eventually(t, "writes are held", func() bool {
 		s := r.status()
-		for _, g := range s.Engine.Gates {
+		for _, g := range s.Engine.Stops {
 			if g.Reason == "restored" {
 				return true
 			}

@@ -94,7 +94,7 @@ func (e erp) EndUserContext(ctx context.Context) error {
 	return e.Client.EndUserContext(ctx)
 }
 
-// Dial answers not_sent while the company is not known, so that the gate treats it as an outage and opens by itself.
+// Dial answers not_sent while the company is not known, so that the engine treats it as an outage and goes on by itself.
 func (e erp) Dial(ctx context.Context) (*flexi.Conn, error) {
 	if err := e.who.ensure(ctx); err != nil {
 		refused := &flexi.Error{Op: "dial", Outcome: flexi.NotSent, Err: err}

@@ -201,8 +201,8 @@ func TestCertificateThatDoesNotFit(t *testing.T) {
 	fake := startERP(t, flexitest.Options{TLS: true})
 	r := begin(t, settings(t, fake, t.TempDir()))
 	r.push("FV-1")
-	eventually(t, "the gate says which line to set", func() bool {
-		for _, g := range r.status().Engine.Gates {
+	eventually(t, "the status says which line to set", func() bool {
+		for _, g := range r.status().Engine.Stops {
 			if g.Reason == "certificate" {
 				return strings.Contains(g.Remedy, "FLEXID_FLEXI_CERT_SHA256=")
 			}

@@ -14,8 +14,8 @@ func TestIdleDaemonTellsWhatIsWrong(t *testing.T) {
 	erp := startERP(t, flexitest.Options{})
 	erp.SetPassword("other")
 	r := begin(t, settings(t, erp, t.TempDir()))
-	eventually(t, "the refused login shows", func() bool { _, _, ok := r.gate("login"); return ok })
-	if _, remedy, _ := r.gate("login"); !strings.Contains(remedy, "FLEXID_FLEXI_PASSWORD") {
+	eventually(t, "the refused login shows", func() bool { _, _, ok := r.stopFor("login"); return ok })
+	if _, remedy, _ := r.stopFor("login"); !strings.Contains(remedy, "FLEXID_FLEXI_PASSWORD") {
 		t.Errorf("the remedy is %q", remedy)
 	}
 	erp.SetPassword("secret")

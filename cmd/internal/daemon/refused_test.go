@@ -41,10 +41,10 @@ func (r *running) pushMany(n int) {
 	wg.Wait()
 }
 
-// gate is the closed door with a reason, nil = none.
-func (r *running) gate(reason string) (text, remedy string, ok bool) {
+// stopFor is what stops writes for a reason.
+func (r *running) stopFor(reason string) (text, remedy string, ok bool) {
 	r.t.Helper()
-	for _, g := range r.status().Engine.Gates {
+	for _, g := range r.status().Engine.Stops {
 		if !g.Open && g.Reason == reason {
 			return g.Text, g.Remedy, true
 		}
@@ -83,8 +83,8 @@ func TestRefusedInTheMiddle(t *testing.T) {
 			tc.refuse(erp)
 			saved := len(erp.Records("faktura-vydana"))
 			before := erp.Count("write")
-			eventually(t, "writes stop", func() bool { _, _, ok := r.gate(tc.reason); return ok })
-			text, remedy, _ := r.gate(tc.reason)
+			eventually(t, "writes stop", func() bool { _, _, ok := r.stopFor(tc.reason); return ok })
+			text, remedy, _ := r.stopFor(tc.reason)
 			if text == "" || !strings.Contains(remedy, tc.remedy) {
 				t.Errorf("the status says %q, %q", text, remedy)
 			}
@@ -102,7 +102,7 @@ func TestRefusedInTheMiddle(t *testing.T) {
 			if tc.settings == nil { // a login that was refused a moment ago is not repeated
 				eventually(t, "the ERP is tried again", func() bool { return erp.Count("") > closed })
 			}
-			eventually(t, "and still refuses", func() bool { _, _, ok := r.gate(tc.reason); return ok })
+			eventually(t, "and still refuses", func() bool { _, _, ok := r.stopFor(tc.reason); return ok })
 			st := r.status().Engine
 			if st.Documents["parked"] != 0 || len(erp.Records("faktura-vydana")) > saved+4 {
 				t.Errorf("documents %v, %d records after %d", st.Documents, len(erp.Records("faktura-vydana")), saved)

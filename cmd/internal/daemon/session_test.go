@@ -59,8 +59,8 @@ func TestSessionLoginRefused(t *testing.T) {
 	erp := startERP(t, flexitest.Options{})
 	r := begin(t, settings(t, erp, t.TempDir(), "FLEXID_FLEXI_AUTH=session", "FLEXID_FLEXI_PASSWORD="+password, "FLEXID_FLEXI_PAUSE=200ms"))
 	r.push("FV-1")
-	eventually(t, "the gate closes", func() bool {
-		for _, g := range r.status().Engine.Gates {
+	eventually(t, "writes stop", func() bool {
+		for _, g := range r.status().Engine.Stops {
 			if g.Reason == "login" {
 				return strings.Contains(g.Remedy, "FLEXID_FLEXI_PASSWORD")
 			}

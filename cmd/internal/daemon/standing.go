@@ -130,7 +130,7 @@ func (d *daemon) statusText() string {
 		text = "not ready: " + t[0].Text
 	} else {
 		st := d.standing.Status()
-		for _, g := range st.Gates {
+		for _, g := range st.Stops {
 			if g.Open {
 				continue
 			}

@@ -116,7 +116,7 @@ func final(r ledger.Reason) bool {
 }
 
 // askMaybes tells the maybes from what merely waits, for the report: flexi.done tells a maybe only when it ends. Maybes are
-// few, since a row of them closes the gate, so asking for all of them stays cheap however long the input is.
+// few, since a row of them trips the breaker, so asking for all of them stays cheap however long the input is.
 func (r *runner) askMaybes(ctx context.Context) error {
 	if r.o.Daemon == nil {
 		return nil

@@ -18,7 +18,7 @@ func TestBlockedParksNothing(t *testing.T) {
 		break_ func(b *bench)
 		mend   func(b *bench)
 		reason string
-		most   int // writes that may be sent into the closed door, probes of the gate included
+		most   int // writes that may be sent while the breaker is tripped, trials included
 	}{
 		{"no write licence", func(b *bench) { b.fake.SetLicence(false) }, func(b *bench) { b.fake.SetLicence(true) }, "licence", 8},
 		{"no right to the evidence", func(b *bench) { b.fake.SetRight("faktura-vydana", false) }, func(b *bench) { b.fake.SetRight("faktura-vydana", true) }, "right", 8},
@@ -35,7 +35,7 @@ func TestBlockedParksNothing(t *testing.T) {
 					b.push(flexi.Create, fmt.Sprint("A", i), invoice(fmt.Sprint("A", i)))
 				}
 				b.until(5*time.Minute, "closed", func() bool {
-					for _, g := range b.eng.Status().Gates {
+					for _, g := range b.eng.Status().Stops {
 						if !g.Open && g.Reason == c.reason && g.Remedy != "" {
 							return true
 						}
@@ -49,7 +49,7 @@ func TestBlockedParksNothing(t *testing.T) {
 					}
 				}
 				if n := b.writes() - before; n > c.most {
-					b.t.Fatalf("%d writes into a closed door", n)
+					b.t.Fatalf("%d writes while the breaker is tripped", n)
 				}
 				c.mend(b)
 				b.until(time.Hour, "all confirmed", func() bool {
@@ -91,8 +91,8 @@ func TestOutage(t *testing.T) {
 	})
 }
 
-// TestOnlySulliedDocuments: when every waiting document had a maybe, the gate still opens.
-func TestOnlySulliedDocuments(t *testing.T) {
+// TestOnlySuspectDocuments: when every waiting document had a maybe, the breaker is still reset.
+func TestOnlySuspectDocuments(t *testing.T) {
 	virtual(t, func(b *bench) {
 		b.start()
 		b.created("X", invoice("X"))
@@ -159,7 +159,7 @@ func TestFenceBroken(t *testing.T) {
 		b.start()
 		b.push(flexi.Create, "A", invoice("A"))
 		b.until(time.Minute, "stopped", func() bool {
-			for _, g := range b.eng.Status().Gates {
+			for _, g := range b.eng.Status().Stops {
 				if g.Evidence == "faktura-vydana" && g.Reason == "fence" && g.NeedsYou {
 					return true
 				}
@@ -169,7 +169,7 @@ func TestFenceBroken(t *testing.T) {
 		b.push(flexi.Create, "B", invoice("B"))
 		b.pass(time.Hour)
 		if n := len(b.fake.Writes("B")); n != 0 {
-			b.t.Fatalf("%d writes of B through a stopped door", n)
+			b.t.Fatalf("%d writes of B while they were stopped", n)
 		}
 		must(b.t, b.eng.ResumeWrites(b.t.Context(), "faktura-vydana", "jana", "zkontrolováno"))
 		b.becomes("B", time.Hour, ledger.Confirmed, "")

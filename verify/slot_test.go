@@ -80,9 +80,9 @@ func TestDoorOfOneEvidenceAmongOthers(t *testing.T) {
 		for range 20 {
 			traffic()
 		}
-		g := b.eng.Status().Gates
-		if !slices.ContainsFunc(g, func(s verify.GateStatus) bool { return s.Evidence == "adresar" && s.Reason == "right" && !s.Open }) {
-			t.Fatalf("the door of adresar is not shut: %+v", g)
+		g := b.eng.Status().Stops
+		if !slices.ContainsFunc(g, func(s verify.Stop) bool { return s.Evidence == "adresar" && s.Reason == "right" && !s.Open }) {
+			t.Fatalf("the breaker of adresar has not tripped: %+v", g)
 		}
 		b.fake.NoFaults()
 		b.fake.OnWrite(0, func(r flexitest.Request) bool { return !refused(r) }, slow)
@@ -97,9 +97,9 @@ func TestDoorOfOneEvidenceAmongOthers(t *testing.T) {
 	})
 }
 
-// TestDoorIsTriedBeforeOlderEvents: what tries a closed door does not wait for a backlog that is older. The oldest event of
-// all stands behind that door, has tried it already, and would wait for the whole of the backlog too.
-func TestDoorIsTriedBeforeOlderEvents(t *testing.T) {
+// TestTrialComesBeforeOlderEvents: the trial of a breaker does not wait for a backlog that is older. The oldest event of
+// all waits for that breaker, was its trial already, and would wait for the whole of the backlog too.
+func TestTrialComesBeforeOlderEvents(t *testing.T) {
 	virtual(t, func(b *bench) {
 		b.set.Pack = 1
 		b.start()
@@ -117,14 +117,14 @@ func TestDoorIsTriedBeforeOlderEvents(t *testing.T) {
 		for i := range 60 {
 			partner(1 + i)
 		}
-		b.pass(time.Minute) // all of them wait behind the door of everything
+		b.pass(time.Minute) // all of them wait for the breaker of all evidences
 		b.fake.NoFaults()
 		b.fake.OnWrite(0, func(r flexitest.Request) bool { return !refused(r) }, flexitest.Fault{Kind: flexitest.ResponseDelay, Delay: 8 * time.Second})
 		b.fake.SetDown(false)
 		before := b.writes()
 		b.until(20*time.Minute, "the oldest is confirmed", func() bool { return b.rowOf("adresar", "P0").State == ledger.Confirmed })
 		if n := slices.Index(b.evidences()[before:], "adresar"); n > 10 {
-			t.Errorf("%d writes went before the door of adresar was tried", n)
+			t.Errorf("%d writes went before the breaker of adresar was tried", n)
 		}
 	})
 }

@@ -13,14 +13,14 @@ import (
 	"flexid/verify/ledger"
 )
 
-// TestGateIsNoLivelock: a closed door opens by a document that had a maybe when no clean one can go through.
-func TestGateIsNoLivelock(t *testing.T) {
+// TestTrialsAreNoLivelock: a tripped breaker is reset by a document that had a maybe when no clean one can go through.
+func TestTrialsAreNoLivelock(t *testing.T) {
 	lost := flexitest.Fault{Kind: flexitest.ServerError, Status: 500}
 	all := func(b *bench, n int) {
 		b.t.Helper()
 		b.until(2*time.Hour, "all confirmed", func() bool { return b.eng.Status().Documents["confirmed"] == n })
 	}
-	t.Run("a clean one waits for a sullied one", func(t *testing.T) {
+	t.Run("a clean one waits for a suspect one", func(t *testing.T) {
 		virtual(t, func(b *bench) {
 			b.start()
 			b.push(flexi.Create, "JINA", doc{"@evidence": "adresar", "kod": "JINA", "nazev": "Jiná"})
@@ -79,7 +79,7 @@ func TestClosedDoorIsNotPolled(t *testing.T) {
 		for i := range n {
 			b.push(flexi.Create, fmt.Sprint("A", i), invoice(fmt.Sprint("A", i)))
 		}
-		b.until(time.Hour, "closed", func() bool { return !b.eng.Status().Gates[0].Open })
+		b.until(time.Hour, "closed", func() bool { return !b.eng.Status().Stops[0].Open })
 		b.pass(time.Minute)
 		before := h.gets.Load()
 		b.pass(10 * time.Minute)
@@ -110,9 +110,9 @@ func TestLedgerTroubleIsNoOutage(t *testing.T) {
 		}
 		for range 100 {
 			b.pass(time.Second)
-			for _, g := range b.eng.Status().Gates {
+			for _, g := range b.eng.Status().Stops {
 				if !g.Open {
-					b.t.Fatalf("the gate says %s: %s", g.Reason, g.Text)
+					b.t.Fatalf("the breaker says %s: %s", g.Reason, g.Text)
 				}
 			}
 		}
@@ -245,7 +245,7 @@ func TestRestoredOwesEverything(t *testing.T) {
 	})
 }
 
-// TestStopsOfTwoReplicas: two stops at the same moment, from two replicas, both hold everywhere.
+// TestStopsOfTwoReplicas: two stops at the same moment, from two replicas, both take effect everywhere.
 func TestStopsOfTwoReplicas(t *testing.T) {
 	virtual(t, func(b *bench) {
 		b.start()
@@ -259,14 +259,14 @@ func TestStopsOfTwoReplicas(t *testing.T) {
 		must(b.t, two.StopWrites(b.t.Context(), "faktura-vydana", "petr", "uzávěrka"))
 		b.pass(time.Minute)
 		for i, e := range []*verify.Engine{b.eng, two} {
-			if n := len(e.Status().Gates); n != 2 {
-				b.t.Errorf("replica %d has %d stops: %+v", i+1, n, e.Status().Gates)
+			if n := len(e.Status().Stops); n != 2 {
+				b.t.Errorf("replica %d has %d stops: %+v", i+1, n, e.Status().Stops)
 			}
 		}
 		must(b.t, b.eng.ResumeWrites(b.t.Context(), "faktura-vydana", "jana", "hotovo"))
 		b.pass(time.Minute)
 		for i, e := range []*verify.Engine{b.eng, two} {
-			if g := e.Status().Gates; len(g) != 1 || g[0].Evidence != "adresar" {
+			if g := e.Status().Stops; len(g) != 1 || g[0].Evidence != "adresar" {
 				b.t.Errorf("replica %d: %+v", i+1, g)
 			}
 		}

@@ -224,13 +224,20 @@ func (e *Engine) acceptAgain(ctx context.Context, b *ledger.Batch, receipt Recei
 }
 
 func (e *Engine) append(ctx context.Context, b *ledger.Batch, receipt Receipt, row ledger.Row, ev ledger.Event) (Receipt, error) {
+	made := false
 	if ev.Born == "" && ev.Op != flexi.Delete && ev.Op != flexi.Storno && ev.Number != "" && pairless(row.Evidence) {
 		// The number is taken in the order of intake, so that a later event that refers to it by code: finds this row.
 		if _, err := b.TakeNumber(ctx, row.Evidence, ev.Number, row.ID); err != nil {
 			return receipt, fmt.Errorf("taking number %s: %w", ev.Number, e.storeError(err))
 		}
+		made = b.MakesNumber(row.Evidence, ev.Number)
 	}
-	got, err := b.Append(ctx, row, ev, func(r *ledger.Row) { e.appended(r, &ev) })
+	got, err := b.Append(ctx, row, ev, func(r *ledger.Row) {
+		e.appended(r, &ev)
+		if made && r.Tail == 1 { // the row is as new as its number, and stored with it
+			addNumber(r, ev.Number)
+		}
+	})
 	if errors.Is(err, ledger.ErrHave) {
 		receipt.Again, err = true, nil
 	}

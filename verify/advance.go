@@ -45,11 +45,15 @@ func (e *Engine) advance(ctx, work context.Context, id ledger.ID, seen sight) ti
 				return e.stumble(ctx, "reading a row", id, err)
 			}
 			row, hint, least = &got, 0, fromLeader
-			if inHand {
-				hint = row.Revision
-			}
 			moved = e.present(row)
 			e.forgetOld(row)
+			if inHand {
+				hint = row.Revision
+			} else {
+				// What another replica has just done is known here before the watch tells of it. Without it the index would give
+				// the document out again at once, for as long as the watch is late.
+				e.index.put(row, e.due(row), e.o.Now(), true)
+			}
 		}
 		if row.Revision == hint && actsFirst(row) {
 			row = nil

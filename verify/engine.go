@@ -34,6 +34,8 @@ type Engine struct {
 	books     *books
 	packs     *packer
 
+	evidences *evidences
+
 	groups    atomic.Uint64 // requests of several documents, for their names
 	ready     chan struct{} // closed when the first scan of the ledger is over
 	readyOnce sync.Once
@@ -52,6 +54,7 @@ func New(o Options) (*Engine, error) {
 		return nil, fmt.Errorf("verify: %w", err)
 	}
 	e := &Engine{o: o, ready: make(chan struct{}), begun: make(chan struct{})}
+	e.evidences = newEvidences()
 	e.fence = newFence(o.Settings.System)
 	e.marks = &marks{}
 	e.packs = newPacker(o.Settings.Pack)
@@ -124,6 +127,7 @@ func (e *Engine) lookEnded(evidence string, err error) {
 func (e *Engine) follow(changes <-chan ledger.Change) {
 	live := false
 	for c := range changes {
+		e.evidences.told(&c)
 		switch {
 		case c.Ready:
 			live = true
@@ -188,6 +192,7 @@ func (e *Engine) arrived(row *ledger.Row) { e.tellIndex(row, false) }
 
 func (e *Engine) tellIndex(row *ledger.Row, worker bool) {
 	e.index.steady(row, walls(row), e.o.Settings.Fresh, e.o.Now())
+	e.evidences.meet(row.Evidence)
 	e.index.put(row, e.due(row), e.o.Now(), worker)
 	// By what the writer read, not by the index: the watch may have shown it this write already.
 	if row.State != row.Was && e.o.Observer != nil {

@@ -3,6 +3,7 @@ package verify_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -271,6 +272,9 @@ type oldHands struct {
 	lag  time.Duration
 	old  int // rows given that others had changed since
 	gave int
+
+	asked int           // how often a row was asked for
+	takes time.Duration // to give one
 }
 
 type version struct {
@@ -317,7 +321,9 @@ func (p *process) Commit(ctx context.Context, b *ledger.Batch, c *ledger.Cursor)
 }
 
 func (p *process) Cached(ctx context.Context, id ledger.ID, least uint64) (ledger.Row, bool, error) {
+	time.Sleep(p.all.takes)
 	p.all.mu.Lock()
+	p.all.asked++
 	was := p.all.was[id]
 	slices.SortFunc(was, func(a, b version) int { return int(a.row.Revision) - int(b.row.Revision) })
 	for i, v := range was {
@@ -356,6 +362,41 @@ func TestModelOldHands(t *testing.T) {
 		t.Logf("of %d rows in hand %d were old", o.gave, o.old)
 		if o.old < 50 {
 			t.Error("that is no test")
+		}
+	})
+}
+
+// TestLateWatchDoesNotSpin: a replica whose watch is late does not work on a document again and again that another one has put
+// away meanwhile. What the leader shows it counts at once.
+func TestLateWatchDoesNotSpin(t *testing.T) {
+	virtual(t, func(b *bench) {
+		o := &oldHands{was: map[ledger.ID][]version{}, lag: 5 * time.Second, takes: time.Millisecond}
+		b.wrap = func(l verify.Ledger) verify.Ledger { return o.process(b.ledger) }
+		b.start()
+		b.created("X", invoice("X"))
+		set := b.set
+		set.Instance = "i2"
+		two, stop := b.engine(set, func(verify.Ledger) verify.Ledger { return o.process(b.anotherLedger()) })
+		defer func() { _ = stop() }()
+		<-two.Ready()
+		b.pass(time.Minute)
+		b.fake.SetDown(true)
+		before := o.asked
+		const n = 20
+		b.many("A", n)
+		b.pass(2 * time.Minute)
+
+		blocked := 0
+		for i := range n {
+			if b.row(fmt.Sprint("A", i)).Reason == ledger.Blocked {
+				blocked++
+			}
+		}
+		if blocked < n/2 {
+			t.Fatalf("%d of %d documents wait until Flexi is there again", blocked, n)
+		}
+		if got := o.asked - before; got > 20*n {
+			t.Errorf("%d documents were worked on %d times in two minutes", n, got)
 		}
 	})
 }

@@ -49,7 +49,8 @@ func (r *reads) take() map[string]int {
 	}
 }
 
-// TestReadsOfOneLife: of its own row and events nothing is read back of a document that one process makes, confirms and reads back. A later
+// TestReadsOfOneLife: of its own row, events and number, and of evidences of which there is no document, nothing is read for a document that
+// one process makes, confirms and reads back. A later
 // event costs a look at the row when it is taken, and one before the story of the event before it is kept.
 func TestReadsOfOneLife(t *testing.T) {
 	virtual(t, func(b *bench) {
@@ -76,7 +77,7 @@ func TestReadsOfOneLife(t *testing.T) {
 		}
 		made := life(flexi.Create, func(key string) doc { return invoice(key) })
 		t.Logf("reads of %d documents: made %v", n, made)
-		if made["d"]+made["v"] > n/10 || made["n"] > 2*n {
+		if made["d"]+made["v"]+made["n"] > n/10 {
 			t.Error("too many")
 		}
 		changed := life(flexi.Update, func(string) doc { return doc{"popis": "Oprava"} })

@@ -24,7 +24,7 @@ const (
 // cannot go on now.
 func (e *Engine) ownNumber(ctx context.Context, t *task, name string) (tn turn, ok bool, err error) {
 	row, ev := t.row, t.ev
-	if name == "" {
+	if name == "" || neverLost(row, name) {
 		return turn{}, true, nil
 	}
 	take := t.op == flexi.Create || t.op == flexi.Upsert || t.op == flexi.Update
@@ -51,6 +51,13 @@ func (e *Engine) ownNumber(ctx context.Context, t *task, name string) (tn turn, 
 	e.park(row, ledger.Duplicate, ledger.Problem{Link: other, Text: fmt.Sprintf(
 		"number %s belongs to document %s: two documents must not carry it; correct one of them, or %s", ev.Number, other, oneName(row, holder))})
 	return again(), false, e.save(ctx, row)
+}
+
+// neverLost: the row came by the number with its first event, which is not over yet. Only the number of a document that has no
+// use for it is freed, and this one has had use for it all the time, so that its key need not be read.
+func neverLost(r *ledger.Row, name string) bool {
+	w := r.Work
+	return w.N == 1 && !w.Redone && r.Last == nil && slices.Contains(r.Numbers, name)
 }
 
 // oneName says how two senders come to name one document. Keys of different sources are different documents, which a webhook
@@ -127,6 +134,9 @@ func (e *Engine) waitsFor(ctx context.Context, t *task) (time.Time, error) {
 		return time.Time{}, nil
 	}
 	for _, ref := range references(t.props, t.ev.Body) {
+		if e.evidences.none(ref.evidence, row.Revision) {
+			continue
+		}
 		other, err := e.referred(ctx, ref)
 		if err != nil {
 			return time.Time{}, err

@@ -73,6 +73,15 @@ func (b *Batch) TakeNumber(ctx context.Context, evidence, number string, owner I
 	return b.over.TakeNumber(ctx, evidence, number, owner)
 }
 
+// MakesNumber says that the batch stores a number that no document had before. Where calls write through it says so of none.
+func (b *Batch) MakesNumber(evidence, number string) bool {
+	if b.buf == nil {
+		return false
+	}
+	h := b.buf.keys[numberKey(evidence, number)]
+	return h != nil && h.dirty && h.base == 0
+}
+
 // NoteAside is the ledger's.
 func (b *Batch) NoteAside(ctx context.Context, meant ID, eventID string, row ID) error {
 	return b.over.NoteAside(ctx, meant, eventID, row)

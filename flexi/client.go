@@ -62,12 +62,12 @@ const (
 // Client speaks to one company of one ERP as one user. It holds no connection and needs no closing.
 // Safe for concurrent use.
 type Client struct {
-	o      Options
-	base   *url.URL
-	tls    *tls.Config
-	guard  *Guard
-	budget *Budget
-	door   *door
+	o        Options
+	base     *url.URL
+	tls      *tls.Config
+	guard    *Guard
+	budget   *Budget
+	throttle *throttle
 
 	session *session // nil = user and password go with every request
 }
@@ -89,7 +89,7 @@ func New(o Options) (*Client, error) {
 	if c.o.Rand == nil {
 		c.o.Rand = rand.Float64
 	}
-	c.door = &door{now: c.o.Now, random: c.o.Rand}
+	c.throttle = &throttle{now: c.o.Now, random: c.o.Rand}
 	if c.o.Dial == nil {
 		c.o.Dial = (&net.Dialer{Timeout: dialTimeout}).DialContext
 	}

@@ -124,7 +124,7 @@ func callOnce(t *testing.T, c *Client, n int) string {
 			return r.Outcome.String()
 		}
 	}
-	var shut *ShutError
+	var shut *ThrottledError
 	if errors.As(err, &shut) {
 		sleep(context.Background(), time.Until(shut.Until))
 	}

@@ -20,10 +20,10 @@ import (
 
 // dial makes one connection that no pool knows and no retry of net/http can replace. Whatever fails here, no byte of a
 // request was sent: there was none yet.
-func (c *Client) dial(ctx context.Context) (*http.ClientConn, *gate, error) {
+func (c *Client) dial(ctx context.Context) (*http.ClientConn, *guardedConn, error) {
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
-	var g *gate
+	var gc *guardedConn
 	t := &http.Transport{
 		Protocols:          new(http.Protocols),
 		DisableKeepAlives:  true,
@@ -33,16 +33,16 @@ func (c *Client) dial(ctx context.Context) (*http.ClientConn, *gate, error) {
 			if err != nil {
 				return nil, err
 			}
-			g = &gate{Conn: conn}
-			return g, nil
+			gc = &guardedConn{Conn: conn}
+			return gc, nil
 		},
 		DialTLSContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
 			var err error
-			g, err = c.dialTLS(ctx, network, addr)
+			gc, err = c.dialTLS(ctx, network, addr)
 			if err != nil {
-				return nil, err // never a nil *gate in an interface
+				return nil, err // never a nil *guardedConn in an interface
 			}
-			return g, nil
+			return gc, nil
 		},
 	}
 	// HTTP/2 replays a request that the peer reset, without a limit: https://go.dev/issue/52459.
@@ -52,12 +52,12 @@ func (c *Client) dial(ctx context.Context) (*http.ClientConn, *gate, error) {
 	}
 	cc, err := t.NewClientConn(ctx, c.base.Scheme, c.address())
 	if err != nil {
-		if g != nil {
-			err = errors.Join(err, ignoreClosed(g.Close()))
+		if gc != nil {
+			err = errors.Join(err, ignoreClosed(gc.Close()))
 		}
 		return nil, nil, err
 	}
-	return cc, g, nil
+	return cc, gc, nil
 }
 
 func ignoreClosed(err error) error {
@@ -68,8 +68,8 @@ func ignoreClosed(err error) error {
 }
 
 // dialTLS goes to the ERP, through the proxy if there is one, and shakes hands. The proxy is asked here and not by the
-// transport, so that the gate can stand above TLS.
-func (c *Client) dialTLS(ctx context.Context, network, addr string) (*gate, error) {
+// transport, so that the guardedConn can stand above TLS.
+func (c *Client) dialTLS(ctx context.Context, network, addr string) (*guardedConn, error) {
 	first := addr
 	if c.o.Proxy != nil {
 		first = proxyAddress(c.o.Proxy)
@@ -90,7 +90,7 @@ func (c *Client) dialTLS(ctx context.Context, network, addr string) (*gate, erro
 		_ = conn.Close()
 		return nil, fmt.Errorf("TLS: %w", certError(err))
 	}
-	return &gate{Conn: tc, below: m.out.Load}, nil
+	return &guardedConn{Conn: tc, below: m.out.Load}, nil
 }
 
 func proxyAddress(u *url.URL) string {

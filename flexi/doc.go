@@ -15,8 +15,8 @@
 // connections and over HTTP/2, and a replay is a second document. Nothing in this package sends a write twice, and there
 // is no option to make it. Reads are retried here and nowhere else, under one policy.
 //
-// A 429 shuts one door in the Client for reads and writes alike, for as long as the ERP asks and a little more. Who waits
-// in front of it leaves in a slot of its own; who has not that much time is told until when by a *ShutError, and nothing
+// A 429 throttles the Client, reads and writes alike, for as long as the ERP asks and a little more. Who waits
+// leaves in a slot of its own; who has not that much time is told until when by a *ThrottledError, and nothing
 // was sent for it.
 //
 // The claim that permits a send is the caller's (Permit). The connection itself refuses to let bytes out once the claim

@@ -31,12 +31,12 @@ const leastTry = time.Second
 func (c *Client) read(ctx context.Context, q ask) error {
 	r := reading{c: c, ask: q, deadline: c.o.Now().Add(2 * c.o.ReadTimeout), renewed: q.login}
 	for {
-		pass, err := c.door.enter(ctx, r.left(ctx)-leastTry)
+		era, err := c.throttle.enter(ctx, r.left(ctx)-leastTry)
 		if err != nil {
 			return r.turnedAway(err)
 		}
 		a, e := c.readOnce(ctx, q)
-		c.door.answered(pass, a)
+		c.throttle.answered(era, a)
 		if e == nil {
 			if r.faults+r.refusals == 0 {
 				c.budget.Reads.Pay(1)
@@ -71,7 +71,7 @@ func (r *reading) left(ctx context.Context) time.Duration {
 }
 
 // again reports whether the same question is asked once more. It has waited then as a fault asks for; as a refusal asks
-// for, the door does.
+// for, the throttle does.
 func (r *reading) again(ctx context.Context, a answer) bool {
 	if a.over && !r.renewed {
 		r.renewed = true
@@ -101,30 +101,30 @@ func (r *reading) again(ctx context.Context, a answer) bool {
 // own: with the one for faults, of two hundred callers that were refused together most would give up.
 func (r *reading) refused(ctx context.Context) bool {
 	c := r.c
-	if r.refusals++; r.ask.once || r.refusals >= refusedAttempts || r.left(ctx) < c.door.left()+leastTry {
-		r.shut(c.door.shut())
+	if r.refusals++; r.ask.once || r.refusals >= refusedAttempts || r.left(ctx) < c.throttle.left()+leastTry {
+		r.notBefore(c.throttle.throttled())
 		return false
 	}
 	if wait, ok := c.budget.Refusals.Take(c.o.Now()); !ok {
-		shut := c.door.shut()
+		shut := c.throttle.throttled()
 		shut.Until = latest(shut.Until, c.o.Now().Add(wait))
-		r.shut(shut)
+		r.notBefore(shut)
 		return false
 	}
 	return true
 }
 
-// shut gives the refusal its date.
-func (r *reading) shut(err *ShutError) { r.last.Err = fmt.Errorf("%w: %w", r.last.Err, err) }
+// notBefore gives the refusal its date.
+func (r *reading) notBefore(err *ThrottledError) { r.last.Err = fmt.Errorf("%w: %w", r.last.Err, err) }
 
-// turnedAway is the error of a read that the door did not let through.
+// turnedAway is the error of a read that the throttle did not let through.
 func (r *reading) turnedAway(err error) error {
-	var shut *ShutError
+	var shut *ThrottledError
 	switch {
 	case r.last == nil:
 		return &Error{Op: r.ask.op, Method: r.ask.method, URL: r.c.base.Path + r.ask.path, Outcome: NotSent, Err: err}
 	case errors.As(err, &shut):
-		r.shut(shut)
+		r.notBefore(shut)
 	}
 	return r.last
 }
@@ -180,16 +180,16 @@ func (c *Client) roundTrip(ctx context.Context, q ask) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	cc, g, err := c.dial(ctx)
+	cc, gc, err := c.dial(ctx)
 	if err != nil {
 		undo()
 		return answer{}, err
 	}
 	defer cc.Close() //nolint:errcheck // one request per connection
 	if d, ok := ctx.Deadline(); ok {
-		_ = g.SetDeadline(d)
+		_ = gc.SetDeadline(d)
 	}
-	g.open(func(bool) error { return nil })
+	gc.allow(func(bool) error { return nil })
 	req := c.request(ctx, q.method, "", q.body)
 	if req.URL, err = req.URL.Parse(c.base.Path + q.path); err != nil {
 		return answer{}, err
@@ -199,7 +199,7 @@ func (c *Client) roundTrip(ctx context.Context, q ask) (answer, error) {
 		req.Header.Set("Cookie", q.cookie)
 	}
 	c.sign(req, session)
-	a := exchange(cc, g, req, limits{bytes: maxReadAnswer})
+	a := exchange(cc, gc, req, limits{bytes: maxReadAnswer})
 	a.over = c.loggedOut(a, session)
 	return a, nil
 }

@@ -160,7 +160,7 @@ func TestReadWaits(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			took, n, err := run(t, answering(429, "Retry-After: 2\r\n", ""), func(o *Options) { o.ReadTimeout = 30 * time.Second })
 			// 2 s each time, and on top 1, 2, 4, 8, 16 s: the next wait would be 32 s of the last 19.
-			if took.Round(100*time.Millisecond) != 41100*time.Millisecond || n != 6 || !errors.As(err, new(*ShutError)) {
+			if took.Round(100*time.Millisecond) != 41100*time.Millisecond || n != 6 || !errors.As(err, new(*ThrottledError)) {
 				t.Errorf("%d tries in %s: %v", n, took, err)
 			}
 		})

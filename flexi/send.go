@@ -29,8 +29,8 @@ const defaultFirstByte = 5 * time.Second
 type Conn struct {
 	c    *Client
 	cc   *http.ClientConn
-	g    *gate
-	pass int // of the door
+	g    *guardedConn
+	era  int // of the throttle
 	used atomic.Bool
 
 	session string // that the request will carry
@@ -38,7 +38,7 @@ type Conn struct {
 }
 
 // Dial connects for one write. The error is an *Error with Outcome NotSent; certificate trouble is a *CertError in it, a
-// used-up budget a *QuotaError, and a *ShutError says until when the ERP wants no requests; Dial waits for that at most a
+// used-up budget a *QuotaError, and a *ThrottledError says until when the ERP wants no requests; Dial waits for that at most a
 // second. Status is that of a login that was refused.
 func (c *Client) Dial(ctx context.Context) (*Conn, error) {
 	notSent := func(err error) error {
@@ -48,7 +48,7 @@ func (c *Client) Dial(ctx context.Context) (*Conn, error) {
 	if err != nil {
 		return nil, notSent(err)
 	}
-	pass, err := c.door.enter(ctx, patience(ctx))
+	era, err := c.throttle.enter(ctx, patience(ctx))
 	if err != nil {
 		return nil, notSent(err)
 	}
@@ -56,15 +56,15 @@ func (c *Client) Dial(ctx context.Context) (*Conn, error) {
 	if err != nil {
 		return nil, notSent(err)
 	}
-	cc, g, err := c.dial(ctx)
+	cc, gc, err := c.dial(ctx)
 	if err != nil {
 		undo()
 		return nil, notSent(err)
 	}
-	return &Conn{c: c, cc: cc, g: g, pass: pass, session: session, undo: undo}, nil
+	return &Conn{c: c, cc: cc, g: gc, era: era, session: session, undo: undo}, nil
 }
 
-// patience is how long a caller that holds something waits in front of the door.
+// patience is how long a caller that holds something waits for the throttle.
 func patience(ctx context.Context) time.Duration {
 	if d, ok := ctx.Deadline(); ok {
 		return min(dialPatience, time.Until(d))
@@ -94,14 +94,14 @@ func (cn *Conn) Send(ctx context.Context, p Prepared, permit Permit) Result {
 	if cn.c.session != nil && r.Outcome == Refused && r.Status == http.StatusBadRequest {
 		cn.c.session.setStale()
 	}
-	if r.Wait = cn.c.door.answered(cn.pass, a); r.Outcome == Refused {
+	if r.Wait = cn.c.throttle.answered(cn.era, a); r.Outcome == Refused {
 		r.Wait = cn.c.refusedWait(r.Wait, a)
 	}
 	cn.c.record(&r, p, a, start)
 	return r
 }
 
-// refusedWait is how long a refused write waits in its queue: what the door says, if it was shut, and for a token of the
+// refusedWait is how long a refused write waits in its queue: what the throttle says, if it waits, and for a token of the
 // budget, which the next send has paid for then.
 func (c *Client) refusedWait(wait time.Duration, a answer) time.Duration {
 	if wait == 0 {
@@ -130,7 +130,7 @@ func (cn *Conn) try(ctx context.Context, p Prepared, permit Permit) answer {
 	defer cancel()
 	// Also for a write that hangs in the operating system when a stopped process goes on.
 	_ = cn.g.SetDeadline(time.Now().Add(left))
-	cn.g.open(cn.check(permit))
+	cn.g.allow(cn.check(permit))
 	req := cn.c.request(ctx, http.MethodPost, cn.c.companyPath("/"+p.write.Evidence+".json"), p.body)
 	req.URL.RawQuery = writeQuery
 	cn.c.sign(req, cn.session)
@@ -192,9 +192,9 @@ type limits struct {
 	head  time.Duration // until the first byte of the answer; 0 = as long as the whole
 }
 
-// exchange sends one request over its connection and reads the answer to its end. Afterwards the gate is sealed: the
+// exchange sends one request over its connection and reads the answer to its end. Afterwards the connection is sealed: the
 // count of bytes in the answer is final.
-func exchange(cc *http.ClientConn, g *gate, req *http.Request, l limits) answer {
+func exchange(cc *http.ClientConn, gc *guardedConn, req *http.Request, l limits) answer {
 	ctx, cancel := context.WithCancelCause(req.Context())
 	defer cancel(nil)
 	if l.head > 0 {
@@ -210,7 +210,7 @@ func exchange(cc *http.ClientConn, g *gate, req *http.Request, l limits) answer 
 		a.err = err
 	}
 	var refusal error
-	if a.sent, a.received, refusal = g.seal(); refusal != nil && a.status == 0 {
+	if a.sent, a.received, refusal = gc.seal(); refusal != nil && a.status == 0 {
 		a.err = refusal
 	}
 	return a

@@ -180,12 +180,12 @@ func (c *Client) open(ctx context.Context, q ask) (tokens, error) {
 		}
 		return nil
 	}
-	pass, err := c.door.enter(ctx, patience(ctx))
+	era, err := c.throttle.enter(ctx, patience(ctx))
 	if err != nil {
 		return t, &Error{Op: q.op, Method: q.method, URL: c.base.Path + q.path, Outcome: NotSent, Err: err}
 	}
 	a, e := c.readOnce(ctx, q)
-	c.door.answered(pass, a)
+	c.throttle.answered(era, a)
 	if e == nil {
 		return t, nil
 	}

@@ -42,7 +42,7 @@ func (a *admission) quotaUsedUp(quota *flexi.QuotaError) {
 
 // askedToWait trips the breaker of all evidences when Flexi wants no requests for a while (429). The client makes everyone wait
 // by itself; the breaker keeps the queue from asking it again and again.
-func (a *admission) askedToWait(shut *flexi.ShutError) {
+func (a *admission) askedToWait(shut *flexi.ThrottledError) {
 	if shut.Until.Sub(a.now()) <= a.s.Probe {
 		return
 	}

@@ -38,7 +38,7 @@ func (a *admission) readFailed(evidence string, of about, err error) {
 	var cert *flexi.CertError
 	var fe *flexi.Error
 	var quota *flexi.QuotaError
-	var shut *flexi.ShutError
+	var shut *flexi.ThrottledError
 	var unlisted *unlistedError
 	status := 0
 	if errors.As(err, &fe) {

@@ -170,7 +170,7 @@ func (e *Engine) sendGroup(ctx, work context.Context, slot *slot, group []*job) 
 // asked is until when nothing is to be asked of the ERP, because it said so (429) or because our own budget of requests is
 // used up. Such an error tells nothing about how the ERP is.
 func asked(err error, now time.Time) (until time.Time, ok bool) {
-	var shut *flexi.ShutError
+	var shut *flexi.ThrottledError
 	var quota *flexi.QuotaError
 	switch {
 	case errors.As(err, &shut):

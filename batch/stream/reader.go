@@ -34,10 +34,10 @@ type ReaderOptions struct {
 // Reader reads one stream from its cursor on and has what it reads taken, batch after batch, whatever happens to server and
 // stream. Several readers of one stream, in one process or in many, do not disturb each other but for work done in vain.
 type Reader struct {
-	js     jetstream.JetStream
-	o      ReaderOptions
-	stream string
-	gate   *gate
+	js      jetstream.JetStream
+	o       ReaderOptions
+	stream  string
+	running *runState
 }
 
 // How a reader reads.
@@ -66,20 +66,20 @@ func newReader(js jetstream.JetStream, o ReaderOptions, stream string) *Reader {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &Reader{js: js, o: o, stream: stream, gate: newGate()}
+	return &Reader{js: js, o: o, stream: stream, running: newRunState()}
 }
 
 // Pause stops the reading: messages stay in the stream. The batch in hand is finished. Calls do not count up; the reason is
 // logged.
 func (r *Reader) Pause(reason string) {
-	if r.gate.close() {
+	if r.running.pause() {
 		r.o.Log.Warn().Str("reason", reason).Msg("intake is paused; events wait in the stream")
 	}
 }
 
 // Resume goes on after Pause.
 func (r *Reader) Resume() {
-	if r.gate.open() {
+	if r.running.resume() {
 		r.o.Log.Info().Msg("intake goes on")
 	}
 }
@@ -104,7 +104,7 @@ func (r *Reader) Run(ctx context.Context) error {
 	defer stop()
 	wait := backoff{base: 100 * time.Millisecond, cap: 15 * time.Second}
 	said := ""
-	for r.gate.wait(ctx) {
+	for r.running.wait(ctx) {
 		err := r.session(ctx, work, func() {
 			wait.reset()
 			if said != "" {
@@ -163,9 +163,9 @@ func (r *Reader) session(ctx, work context.Context, running func()) error {
 	}
 	defer r.drop(ctx, consumer)
 	careful, together, limit := 0, readMost, readMost
-	for closed := r.gate.closed(); ctx.Err() == nil; {
+	for paused := r.running.paused(); ctx.Err() == nil; {
 		select {
-		case <-closed:
+		case <-paused:
 			return nil
 		default:
 		}
@@ -290,10 +290,10 @@ func (r *Reader) read(ctx context.Context, c jetstream.Consumer, cursor ledger.C
 	defer cancel()
 	stop := make(chan struct{})
 	defer close(stop)
-	closed := r.gate.closed()
+	paused := r.running.paused()
 	go func() {
 		select {
-		case <-closed:
+		case <-paused:
 			cancel()
 		case <-stop:
 		}

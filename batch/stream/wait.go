@@ -26,48 +26,48 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// gate is open or closed and tells waiters about the change.
-type gate struct {
-	mu     sync.Mutex
-	isOpen bool
-	turned chan struct{} // closed at the next change
+// runState says whether something runs or is paused, and tells waiters about the change.
+type runState struct {
+	mu        sync.Mutex
+	isRunning bool
+	changed   chan struct{} // closed at the next change
 }
 
-func newGate() *gate { return &gate{isOpen: true, turned: make(chan struct{})} }
+func newRunState() *runState { return &runState{isRunning: true, changed: make(chan struct{})} }
 
-func (g *gate) set(open bool) (changed bool) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.isOpen == open {
+func (s *runState) set(open bool) (changed bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.isRunning == open {
 		return false
 	}
-	g.isOpen = open
-	close(g.turned)
-	g.turned = make(chan struct{})
+	s.isRunning = open
+	close(s.changed)
+	s.changed = make(chan struct{})
 	return true
 }
 
-func (g *gate) open() bool  { return g.set(true) }
-func (g *gate) close() bool { return g.set(false) }
+func (s *runState) resume() bool { return s.set(true) }
+func (s *runState) pause() bool  { return s.set(false) }
 
-// closed is a channel that is closed when the gate is, or already.
-func (g *gate) closed() <-chan struct{} {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.isOpen {
-		return g.turned
+// paused is a channel that is closed when the state is paused, or already.
+func (s *runState) paused() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.isRunning {
+		return s.changed
 	}
-	shut := make(chan struct{})
-	close(shut)
-	return shut
+	now := make(chan struct{})
+	close(now)
+	return now
 }
 
-// wait returns true when the gate is open, false when ctx has ended.
-func (g *gate) wait(ctx context.Context) bool {
+// wait returns true when the state is running, false when ctx has ended.
+func (s *runState) wait(ctx context.Context) bool {
 	for ctx.Err() == nil {
-		g.mu.Lock()
-		isOpen, turned := g.isOpen, g.turned
-		g.mu.Unlock()
+		s.mu.Lock()
+		isOpen, turned := s.isRunning, s.changed
+		s.mu.Unlock()
 		if isOpen {
 			return true
 		}

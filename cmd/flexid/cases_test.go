@@ -152,13 +152,13 @@ func TestCaseDoorBOM(t *testing.T) {
 	if !ok {
 		t.Fatal("the case has no mark")
 	}
-	erp, door, secret := startERP(t, flexitest.Options{}), freeAddr(t), "0123456789abcdef01234567"
-	env := erpEnv(erp, filepath.Join(t.TempDir(), "state"), "FLEXID_HTTP_ADDR="+freeAddr(t), "FLEXID_WEBHOOK_ADDR="+door,
+	erp, intake, secret := startERP(t, flexitest.Options{}), freeAddr(t), "0123456789abcdef01234567"
+	env := erpEnv(erp, filepath.Join(t.TempDir(), "state"), "FLEXID_HTTP_ADDR="+freeAddr(t), "FLEXID_WEBHOOK_ADDR="+intake,
 		"FLEXID_WEBHOOK_SOURCES=eshop", "FLEXID_WEBHOOK_ESHOP_KIND=token", "FLEXID_WEBHOOK_ESHOP_SECRET="+secret)
 	serving(t, env)
 	ready(t, env)
 	post := func(content []byte) (int, string) {
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+door+"/in/eshop/faktura-vydana?wait=20s", bytes.NewReader(content))
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+intake+"/in/eshop/faktura-vydana?wait=20s", bytes.NewReader(content))
 		if err != nil {
 			t.Fatal(err)
 		}

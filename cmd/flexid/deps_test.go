@@ -119,7 +119,7 @@ func TestBelowTheStreamNobodyKnowsNATS(t *testing.T) {
 }
 
 // TestOnlyCmdMakesAClient: a package that may import flexi for its types could still make a client with it, and would then
-// have a door to the ERP that passes by verify.
+// have a way to the ERP that passes by verify.
 func TestOnlyCmdMakesAClient(t *testing.T) {
 	root := filepath.Join("..", "..")
 	makers := 0

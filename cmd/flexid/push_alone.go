@@ -24,7 +24,7 @@ const (
 	aloneReadBack = 4 * time.Second
 )
 
-// aloneTarget runs the daemon in this process until the target is closed. Webhooks stay off: a door that is open for the
+// aloneTarget runs the daemon in this process until the target is closed. Webhooks stay off: a listener that is open for the
 // minutes of a push makes senders think that somebody is there.
 func (p *program) aloneTarget(ctx context.Context, s pushSettings, fl pushFlags, log zerolog.Logger) (*pushTarget, error) {
 	if s.faults != nil {

@@ -631,14 +631,14 @@ func TestPushOutlivesTheDaemon(t *testing.T) {
 // same key without the source is another one.
 func TestPushForAWebhookSource(t *testing.T) {
 	erp := startERP(t, flexitest.Options{})
-	door := freeAddr(t)
+	intake := freeAddr(t)
 	secret := "0123456789abcdef01234567"
-	env := erpEnv(erp, filepath.Join(t.TempDir(), "state"), "FLEXID_HTTP_ADDR="+freeAddr(t), "FLEXID_WEBHOOK_ADDR="+door,
+	env := erpEnv(erp, filepath.Join(t.TempDir(), "state"), "FLEXID_HTTP_ADDR="+freeAddr(t), "FLEXID_WEBHOOK_ADDR="+intake,
 		"FLEXID_WEBHOOK_SOURCES=eshop", "FLEXID_WEBHOOK_ESHOP_KIND=token", "FLEXID_WEBHOOK_ESHOP_SECRET="+secret)
 	serving(t, env)
 	ready(t, env)
 	document := `{"kod":"FV-1","typDokl":"code:FAKTURA","varSym":"1","popis":"a"}`
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+door+"/in/eshop/faktura-vydana?wait=20s", strings.NewReader(document))
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+intake+"/in/eshop/faktura-vydana?wait=20s", strings.NewReader(document))
 	if err != nil {
 		t.Fatal(err)
 	}

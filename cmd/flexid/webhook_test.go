@@ -14,7 +14,7 @@ const (
 	signedSecret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 )
 
-func doorEnv(t *testing.T, erp *flexitest.Server, more ...string) []string {
+func webhookEnv(t *testing.T, erp *flexitest.Server, more ...string) []string {
 	t.Helper()
 	return erpEnv(erp, filepath.Join(t.TempDir(), "state"), append([]string{
 		"FLEXID_HTTP_ADDR=" + freeAddr(t), "FLEXID_WEBHOOK_ADDR=" + freeAddr(t), "FLEXID_WEBHOOK_SOURCES=shop,signed,erp,foreign",
@@ -27,7 +27,7 @@ func doorEnv(t *testing.T, erp *flexitest.Server, more ...string) []string {
 
 func TestWebhookSend(t *testing.T) {
 	erp := startERP(t, flexitest.Options{})
-	env := doorEnv(t, erp)
+	env := webhookEnv(t, erp)
 	log, _ := serving(t, env)
 	eventually(t, "ready", func() bool { return strings.Contains(log.String(), `"message":"ready"`) })
 	file := filepath.Join(t.TempDir(), "doc.json")
@@ -80,7 +80,7 @@ func TestWebhookSettings(t *testing.T) {
 		{"mapping", "FLEXID_WEBHOOK_SHOP_MAPPING_FILE=shop.jq", []string{"FLEXID_WEBHOOK_SHOP_MAPPING_FILE", "not supported by this version"}},
 	} {
 		for _, args := range [][]string{{"serve"}, {"config", "check"}} {
-			code, _, talk := call(doorEnv(t, erp, tc.line), args...)
+			code, _, talk := call(webhookEnv(t, erp, tc.line), args...)
 			for _, want := range tc.says {
 				if code != exitConfig || !strings.Contains(talk, want) {
 					t.Errorf("%s, %s: exit %d without %q: %s", tc.name, args[0], code, want, talk)

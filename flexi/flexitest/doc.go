@@ -11,7 +11,7 @@
 // # One request
 //
 //	arrives -> logged -> script? -> [cut the body] -> body read, documents named -> rule or chance picks a fault
-//	        -> gates: address, load, login, format, company, evidence, stale role, licence, rights
+//	        -> refusals: address, load, login, format, company, evidence, stale role, licence, rights
 //	        -> one transaction -> commit or take back (Fault.Done) -> Delay -> answer, or what the fault says instead
 //
 // Every fault comes twice, done and not done: a client that treats both alike is wrong about one of them. Truth is read

@@ -193,7 +193,7 @@ func (x *exchange) perform(f Fault) {
 // commitLate answers now and commits later, as a server does behind a proxy that stopped waiting.
 func (x *exchange) commitLate(f Fault) {
 	s := x.s
-	if a := x.gate(); a != nil {
+	if a := x.refusal(); a != nil {
 		x.send(*a)
 		return
 	}

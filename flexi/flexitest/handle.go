@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// handle is the server without faults: the gates in the order in which the real one has them, then the work. commit off
+// handle is the server without faults: the refusals in the order in which the real one has them, then the work. commit off
 // means that nothing may stay.
 func (x *exchange) handle(commit bool) answer {
-	if a := x.gate(); a != nil {
+	if a := x.refusal(); a != nil {
 		return x.quiet(*a)
 	}
 	if x.kind == Write {
@@ -25,8 +25,8 @@ func (x *exchange) quiet(a answer) answer {
 	return a
 }
 
-// gate is everything that may refuse a request before it is looked at.
-func (x *exchange) gate() *answer {
+// refusal is everything that may refuse a request before it is looked at.
+func (x *exchange) refusal() *answer {
 	s := x.s
 	refuse := func(a answer) *answer { return &a }
 	if x.badURL {

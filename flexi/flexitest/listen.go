@@ -64,13 +64,13 @@ func (l *pipeListener) dial(ctx context.Context) (net.Conn, error) {
 	return nil, err
 }
 
-// gate is the door of a listener: connections that a fault refuses are closed before a byte of them is read.
-type gate struct {
+// refusingListener closes connections that a fault refuses before a byte of them is read.
+type refusingListener struct {
 	net.Listener
 	s *Server
 }
 
-func (g *gate) Accept() (net.Conn, error) {
+func (g *refusingListener) Accept() (net.Conn, error) {
 	for {
 		c, err := g.Listener.Accept()
 		if err != nil {

@@ -151,7 +151,7 @@ func (s *Server) listen(addr string) error {
 		return err
 	}
 	s.tcp = l
-	s.wg.Go(func() { _ = s.http.Serve(&gate{Listener: l, s: s}) })
+	s.wg.Go(func() { _ = s.http.Serve(&refusingListener{Listener: l, s: s}) })
 	return nil
 }
 
@@ -180,7 +180,7 @@ func (s *Server) Dial(ctx context.Context, network, addr string) (net.Conn, erro
 	}
 	if !s.serving {
 		s.serving = true
-		s.wg.Go(func() { _ = s.http.Serve(&gate{Listener: s.pipes, s: s}) })
+		s.wg.Go(func() { _ = s.http.Serve(&refusingListener{Listener: s.pipes, s: s}) })
 	}
 	s.mu.Unlock()
 	return s.pipes.dial(ctx)

@@ -23,6 +23,6 @@
 //	…*  …*3       the step for ever, or three times
 //
 // A write is sent once whatever comes back, as everywhere in flexid. What a refused one waits for before the daemon sends
-// it again, from its queue and under a claim of its own, is part of the report. After a 429 the client's door is shut for
+// it again, from its queue and under a claim of its own, is part of the report. After a 429 the client is throttled for
 // the next calls too: what does not fit in front of it ends not_sent, without a request.
 package probe

@@ -108,7 +108,7 @@ func (p Plan) write(ctx context.Context, c Client, prepared flexi.Prepared, n in
 	conn, err := c.Dial(ctx)
 	if err != nil {
 		out := end{outcome: flexi.OutcomeOf(err).String(), err: err}
-		var shut *flexi.ShutError
+		var shut *flexi.ThrottledError
 		if errors.As(err, &shut) {
 			out.wait = max(shut.Until.Sub(p.Now()), 0)
 		}

@@ -213,7 +213,7 @@ func agree(t *testing.T, write bool, text string) {
 	p := Plan{Evidence: "adresar", Write: write, System: "FLEXID", Name: "P", Now: time.Now}
 	outcomes := make(map[string]int)
 	for n := range 300 {
-		if d := c.Door(); d.Shut {
+		if d := c.Throttle(); d.Throttled {
 			<-time.After(time.Until(d.Until))
 		}
 		end, err := p.call(t.Context(), c, n)

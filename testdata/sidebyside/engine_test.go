@@ -21,7 +21,7 @@ import (
 	"flexid/verify/ledger"
 )
 
-// engine is flexid's door for documents, with its ledger on a NATS server, before a fake ERP.
+// engine is flexid's way for documents, with its ledger on a NATS server, before a fake ERP.
 type engine struct {
 	t     *testing.T
 	fake  *flexitest.Server

@@ -78,7 +78,7 @@ func TestRealHooks(t *testing.T) {
 	for name, steps := range hookPlans(len(hooks)) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := &hookRun{bench: newDoor(t, nil), hooks: hooks}
+			r := &hookRun{bench: newWebhooks(t, nil), hooks: hooks}
 			r.listen()
 			for _, s := range steps {
 				r.step(s)
@@ -170,7 +170,7 @@ func (r *hookRun) step(s hookStep) {
 
 func (r *hookRun) deliver(i int, secret string) (int, string) {
 	return curl(r.t, nil, "-H", "Content-Type: application/json", "-H", "X-FB-Hook-SecKey: "+secret,
-		"--data-binary", "@"+r.hooks[i].file, r.daemon.door()+"/in/erp")
+		"--data-binary", "@"+r.hooks[i].file, r.daemon.webhookURL()+"/in/erp")
 }
 
 func (r *hookRun) forge(i int) {

@@ -48,7 +48,7 @@ func unkeyed(id, body string) []string {
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	needCurl(t)
-	b := newDoor(t, nil)
+	b := newWebhooks(t, nil)
 	const document, event = `{"kod":"R-1","nazev":"x"}`, `{"evidence":"adresar","document":{"kod":"R-2","nazev":"x"}}`
 	const hook = `{"winstrom":{"changes":[{"@evidence":"adresar","@in-version":"1","@operation":"update","id":"1"}],"next":"none"}}`
 	json, bearer := []string{"-H", "Content-Type: application/json"}, []string{"-H", "Authorization: Bearer " + tokenSecret}
@@ -83,7 +83,7 @@ func TestRefusals(t *testing.T) {
 		{"the same size is not", "/in/shop/adresar", strings.Repeat(" ", 512<<10-len(document)) + document, all(json, bearer), 202},
 		{"signed just now", "/in/signed", event, signed(t, "m2", time.Now(), event), 202},
 	} {
-		status, answer := curl(t, strings.NewReader(tc.body), append(tc.args, "--data-binary", "@-", b.daemon.door()+tc.path)...)
+		status, answer := curl(t, strings.NewReader(tc.body), append(tc.args, "--data-binary", "@-", b.daemon.webhookURL()+tc.path)...)
 		if status != tc.status {
 			t.Errorf("%s: %d %s, want %d", tc.name, status, answer, tc.status)
 		}
@@ -106,7 +106,7 @@ func TestUnusableSources(t *testing.T) {
 		"unknown kind": {"FLEXID_WEBHOOK_SHOP_KIND", "shoptet", "flexi, standard, token"},
 		"mapping":      {"FLEXID_WEBHOOK_SHOP_MAPPING_FILE", "shop.jq", "not supported by this version"},
 	} {
-		more := doorSettings()
+		more := webhookSettings()
 		more[set[0]] = set[1]
 		d := newDaemon(t, "flexid", "http://127.0.0.1:1", more)
 		if _, talk, code := runCommand(t, environ(d.set), "serve"); code != 78 || !strings.Contains(talk, set[0]) || !strings.Contains(talk, set[2]) {
@@ -119,14 +119,14 @@ func TestUnusableSources(t *testing.T) {
 func TestSlowSenders(t *testing.T) {
 	t.Parallel()
 	onlySlow(t, "the body has 10 s")
-	b := newDoor(t, nil)
+	b := newWebhooks(t, nil)
 	head := "POST /in/shop/adresar HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nAuthorization: Bearer " + tokenSecret + "\r\n"
 	const good = `{"kod":"S-1","nazev":"x"}`
-	door := strings.TrimPrefix(b.daemon.door(), "http://")
+	addr := strings.TrimPrefix(b.daemon.webhookURL(), "http://")
 	var senders sync.WaitGroup
 	for begins, want := range map[string]int{head: 0, head + "Content-Length: 25\r\n\r\n" + good[:10]: http.StatusRequestTimeout} {
 		senders.Go(func() {
-			conn, err := net.Dial("tcp", door)
+			conn, err := net.Dial("tcp", addr)
 			if err != nil {
 				t.Error(err)
 				return
@@ -175,9 +175,9 @@ func (p *process) peak() int64 {
 func TestGigabytes(t *testing.T) {
 	t.Parallel()
 	needCurl(t)
-	b := newDoor(t, map[string]string{"FLEXID_WEBHOOK_SHOP_RATE": "100000"})
+	b := newWebhooks(t, map[string]string{"FLEXID_WEBHOOK_SHOP_RATE": "100000"})
 	const size = 1 << 30
-	atOnce, rounds, url := 4, 1, b.daemon.door()+"/in/shop/adresar"
+	atOnce, rounds, url := 4, 1, b.daemon.webhookURL()+"/in/shop/adresar"
 	if slow() {
 		atOnce, rounds = 16, 3
 	}

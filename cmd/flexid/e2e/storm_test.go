@@ -32,7 +32,7 @@ func TestDeliveriesWhileNATSDies(t *testing.T) {
 		set["FLEXID_WEBHOOK_"+name+"_KIND"], set["FLEXID_WEBHOOK_"+name+"_SECRET"] = "token", tokenSecret
 		set["FLEXID_WEBHOOK_"+name+"_RATE"] = "100000"
 	}
-	s.bench = newDoor(t, set)
+	s.bench = newWebhooks(t, set)
 	for i := range s.deliveries {
 		key := fmt.Sprintf("ST-%04d", i)
 		s.deliveries[i] = &delivery{source: string("abcd"[i%4]), id: "storm " + key, key: key, once: i/4%2 == 0,
@@ -48,7 +48,7 @@ type storm struct {
 	crashes    int
 	deliveries []*delivery
 	client     *http.Client
-	door       string
+	intake     string
 
 	stored, failed atomic.Int64 // 2xx; 503 because nothing could be stored
 	dead           atomic.Int64 // number of the crash while nats-server is gone, else 0
@@ -70,7 +70,7 @@ type delivery struct {
 func (s *storm) rage() {
 	transport := &http.Transport{MaxIdleConnsPerHost: len(s.deliveries)}
 	defer transport.CloseIdleConnections()
-	s.client, s.door = &http.Client{Timeout: time.Minute, Transport: transport}, s.daemon.door()
+	s.client, s.intake = &http.Client{Timeout: time.Minute, Transport: transport}, s.daemon.webhookURL()
 	var senders sync.WaitGroup
 	for i, d := range s.deliveries {
 		senders.Go(func() {
@@ -108,7 +108,7 @@ func (s *storm) rage() {
 
 // send sends once, and notes the answer.
 func (s *storm) send(d *delivery) {
-	req, err := http.NewRequestWithContext(s.t.Context(), http.MethodPost, s.door+"/in/"+d.source+"/adresar", strings.NewReader(d.body))
+	req, err := http.NewRequestWithContext(s.t.Context(), http.MethodPost, s.intake+"/in/"+d.source+"/adresar", strings.NewReader(d.body))
 	if err != nil {
 		s.t.Error(err)
 		return

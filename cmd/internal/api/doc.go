@@ -1,6 +1,6 @@
 // Package api is the daemon's HTTP face: documents and their stories, the queue that people own, status, health, metrics.
 //
-// It is a read model over the ledger plus a thin door to the engine. Nothing here decides what becomes of a document: a
+// It is a read model over the ledger plus a thin way to the engine. Nothing here decides what becomes of a document: a
 // decision is handed to the engine, which checks it against the row under compare-and-set and may say no (409). The list
 // shows a row as the ledger has it at that moment; a row is never cached, so what a person reads is what the engine acts on.
 //

@@ -70,7 +70,7 @@ func (d *daemon) runCore(ctx context.Context, l *ledger.Ledger, state *ledger.St
 		c.lost(inboxErr)
 		fail(errOr(inboxErr, "the inbox ended by itself"))
 	})
-	others.Go(func() { c.openDoor(run, state) })
+	others.Go(func() { c.openWebhooks(run, state) })
 	others.Go(func() { c.watchStores(run) })
 	others.Go(func() { c.noteDocuments(run) })
 	others.Go(func() { c.watchCompany(run) })

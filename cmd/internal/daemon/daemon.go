@@ -55,15 +55,15 @@ type Info struct {
 
 // daemon is one run.
 type daemon struct {
-	o       Options
-	cfg     config.Config
-	log     zerolog.Logger
-	now     func() time.Time
-	metrics *api.Metrics
-	http    *api.Server
-	undo    *undo
-	door    *door
-	notify  *notifier
+	o        Options
+	cfg      config.Config
+	log      zerolog.Logger
+	now      func() time.Time
+	metrics  *api.Metrics
+	http     *api.Server
+	undo     *undo
+	webhooks *webhooks
+	notify   *notifier
 	standing
 
 	instance string
@@ -161,7 +161,7 @@ func (d *daemon) start(ctx context.Context) error {
 	if err := d.startHTTP(ctx); err != nil {
 		return err
 	}
-	if err := d.startDoor(ctx, d.o.Registry); err != nil {
+	if err := d.startWebhooks(ctx, d.o.Registry); err != nil {
 		return err
 	}
 	var err error

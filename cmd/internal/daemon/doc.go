@@ -2,7 +2,7 @@
 //
 //	state directory  lock, instance id, token          another holder is an error that names it
 //	HTTP             health, metrics, API              up early: a supervisor must see why nothing happens yet
-//	door             webhook deliveries                503 until the ledger was opened once; then they are stored
+//	webhooks         webhook deliveries                503 until the ledger was opened once; then they are stored
 //	NATS             embedded, or waited for
 //	ledger           opened, or made with the intake stream; a missing one is waited for, with both ways out said
 //	pin              another company or system than the ledger's is a *PinError

@@ -44,7 +44,7 @@ func external(t *testing.T, dir string, change func(*server.Options)) *server.Se
 func TestOneSenderStopsNobody(t *testing.T) {
 	erp := startERP(t, flexitest.Options{})
 	ns := external(t, t.TempDir(), func(o *server.Options) { o.MaxPayload = 256 << 10 })
-	r := begin(t, settings(t, erp, t.TempDir(), append(doorSettings(), "FLEXID_NATS_URL="+ns.ClientURL(),
+	r := begin(t, settings(t, erp, t.TempDir(), append(webhookSettings(), "FLEXID_NATS_URL="+ns.ClientURL(),
 		"FLEXID_WEBHOOK_SHOP_MAX_BYTES=1000KiB")...))
 	nc, js := r.nats()
 	defer nc.Close()

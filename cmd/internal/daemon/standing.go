@@ -64,11 +64,11 @@ func (s *standing) refused() *api.Refused {
 	if c == nil {
 		return nil
 	}
-	door := c.Door()
-	if !door.Shut {
+	throttle := c.Throttle()
+	if !throttle.Throttled {
 		return nil
 	}
-	return &api.Refused{Until: door.Until.UTC(), Reason: door.Reason, Waiting: door.Waiting}
+	return &api.Refused{Until: throttle.Until.UTC(), Reason: throttle.Reason, Waiting: throttle.Waiting}
 }
 
 // lost says that the ledger is gone.

@@ -29,7 +29,7 @@ func (r *running) limit(js jetstream.JetStream, name string, bytes func(have uin
 // TestInboxFullOfFinishedDeliveries: what is done makes room for what comes, and an id that went is still known.
 func TestInboxFullOfFinishedDeliveries(t *testing.T) {
 	erp := startERP(t, flexitest.Options{})
-	r := begin(t, settings(t, erp, t.TempDir(), doorSettings()...))
+	r := begin(t, settings(t, erp, t.TempDir(), webhookSettings()...))
 	nc, js := r.nats()
 	defer nc.Close()
 	const most = 64 << 10
@@ -61,7 +61,7 @@ func TestInboxFullOfFinishedDeliveries(t *testing.T) {
 // TestInboxFullOfWaitingDeliveries: what nobody has taken never goes.
 func TestInboxFullOfWaitingDeliveries(t *testing.T) {
 	erp := startERP(t, flexitest.Options{})
-	r := begin(t, settings(t, erp, t.TempDir(), doorSettings()...))
+	r := begin(t, settings(t, erp, t.TempDir(), webhookSettings()...))
 	nc, js := r.nats()
 	defer nc.Close()
 	// Without room in the ledger nothing is taken.

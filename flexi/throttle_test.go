@@ -134,7 +134,7 @@ func TestHerdOfReads(t *testing.T) {
 	}
 }
 
-// Writes wait in a queue of their own, by what Result.Wait and ShutError tell, and find the door open when they come.
+// Writes wait in a queue of their own, by what Result.Wait and ThrottledError tell, and may go when they come.
 func TestHerdOfWrites(t *testing.T) {
 	for name, form := range forms() {
 		for seed := range uint64(5) {
@@ -161,7 +161,7 @@ func push(t *testing.T, c *Client, evidence string) {
 	w.Evidence = evidence
 	for n := range 100 {
 		cn, err := c.Dial(t.Context())
-		var shut *ShutError
+		var shut *ThrottledError
 		if errors.As(err, &shut) {
 			sleep(t.Context(), time.Until(shut.Until))
 			continue
@@ -184,7 +184,7 @@ func push(t *testing.T, c *Client, evidence string) {
 	t.Errorf("%s was not accepted", evidence)
 }
 
-// While the door is shut nothing reaches the server: who cannot wait is told until when.
+// While a wait lasts nothing reaches the server: who cannot wait is told until when.
 func TestShutDoor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, dial := pipes(answering(429, "Retry-After: 100\r\n", ""))
@@ -192,7 +192,7 @@ func TestShutDoor(t *testing.T) {
 		begun := time.Now()
 		late := func(err error, status int, o Outcome) {
 			t.Helper()
-			var shut *ShutError
+			var shut *ThrottledError
 			if e := asError(t, err); !errors.As(err, &shut) || e.Status != status || e.Outcome != o {
 				t.Fatalf("%v", err)
 			}
@@ -210,13 +210,13 @@ func TestShutDoor(t *testing.T) {
 		if conns, _, reqs := s.seen(); conns != 1 || len(reqs) != 1 || time.Since(begun) > 0 {
 			t.Errorf("%d connections, %d requests, %s", conns, len(reqs), time.Since(begun))
 		}
-		if d := c.Door(); !d.Shut || d.InARow != 1 || d.Waiting != 0 || d.Until.Sub(begun) < 100*time.Second {
+		if d := c.Throttle(); !d.Throttled || d.InARow != 1 || d.Waiting != 0 || d.Until.Sub(begun) < 100*time.Second {
 			t.Errorf("%+v", d)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
 		sleep(ctx, 105*time.Second)
-		if d := c.Door(); d.Shut {
+		if d := c.Throttle(); d.Throttled {
 			t.Errorf("%+v", d)
 		}
 		cn, err := c.Dial(ctx)
@@ -227,11 +227,11 @@ func TestShutDoor(t *testing.T) {
 	})
 }
 
-// A dial waits for a door that opens soon, but no longer than a second and than its caller.
+// A dial waits for a throttle that ends soon, but no longer than a second and than its caller.
 func TestDialWaitsALittle(t *testing.T) {
 	cases := []struct {
 		name   string
-		shut   time.Duration
+		wait   time.Duration
 		caller time.Duration
 		err    bool
 	}{
@@ -243,22 +243,22 @@ func TestDialWaitsALittle(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				_, dial := pipes(answering(429, "", ""))
-				c := testClient(t, "http://erp.test", dial, func(o *Options) { o.Rand = func() float64 { return tc.shut.Seconds() / 2 } })
-				c.door.answered(0, answer{status: 429, header: http.Header{"Retry-After": {"0"}}})
-				sleep(t.Context(), time.Duration(tc.shut.Seconds()/2*float64(time.Second))-tc.shut)
+				c := testClient(t, "http://erp.test", dial, func(o *Options) { o.Rand = func() float64 { return tc.wait.Seconds() / 2 } })
+				c.throttle.answered(0, answer{status: 429, header: http.Header{"Retry-After": {"0"}}})
+				sleep(t.Context(), time.Duration(tc.wait.Seconds()/2*float64(time.Second))-tc.wait)
 				ctx, cancel := context.WithTimeout(t.Context(), tc.caller)
 				defer cancel()
-				c.door.until = time.Now().Add(tc.shut)
+				c.throttle.until = time.Now().Add(tc.wait)
 				begun := time.Now()
 				cn, err := c.Dial(ctx)
 				took := time.Since(begun)
 				if tc.err {
-					if !errors.As(err, new(*ShutError)) || took != 0 {
+					if !errors.As(err, new(*ThrottledError)) || took != 0 {
 						t.Errorf("%v after %s", err, took)
 					}
 					return
 				}
-				if err != nil || took < tc.shut || took > tc.shut+slotWidth {
+				if err != nil || took < tc.wait || took > tc.wait+slotWidth {
 					t.Fatalf("%v after %s", err, took)
 				}
 				_ = cn.Close()
@@ -267,7 +267,7 @@ func TestDialWaitsALittle(t *testing.T) {
 	}
 }
 
-func TestDoorPauses(t *testing.T) {
+func TestThrottlePauses(t *testing.T) {
 	now := time.Unix(1e9, 0)
 	refusal := func(after string) answer {
 		h := http.Header{}
@@ -277,7 +277,7 @@ func TestDoorPauses(t *testing.T) {
 		return answer{status: 429, header: h}
 	}
 	type step struct {
-		inFlight bool // the refused request had entered before the door was shut
+		inFlight bool // the refused request had entered before the wait began
 		a        answer
 		shut     time.Duration // from now, with the most of the jitter
 	}
@@ -298,19 +298,19 @@ func TestDoorPauses(t *testing.T) {
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {
 			now := now
-			d := &door{now: func() time.Time { return now }, random: func() float64 { return 1 }}
+			th := &throttle{now: func() time.Time { return now }, random: func() float64 { return 1 }}
 			for i, s := range tc.steps {
-				pass := d.era
+				era := th.era
 				if s.inFlight {
-					pass--
-				} else if d.until.After(now) {
-					now = d.until
+					era--
+				} else if th.until.After(now) {
+					now = th.until
 				}
-				wait := d.answered(pass, s.a)
-				if got := d.until.Sub(now); s.shut > 0 && got != s.shut {
+				wait := th.answered(era, s.a)
+				if got := th.until.Sub(now); s.shut > 0 && got != s.shut {
 					t.Errorf("step %d: shut for %s, want %s", i, got, s.shut)
 				}
-				if s.a.status == 429 && wait < d.until.Sub(now) {
+				if s.a.status == 429 && wait < th.until.Sub(now) {
 					t.Errorf("step %d: a wait of %s is too short", i, wait)
 				}
 			}
@@ -318,16 +318,16 @@ func TestDoorPauses(t *testing.T) {
 	}
 }
 
-// Who waits in front of the door when it is shut again is not let through at the old moment.
-func TestDoorShutAgainWhileWaiting(t *testing.T) {
+// Who waits for the throttle when there is another refusal is not let through at the old moment.
+func TestThrottleRefusedAgainWhileWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := &door{now: time.Now, random: func() float64 { return 0 }}
+		th := &throttle{now: time.Now, random: func() float64 { return 0 }}
 		begun := time.Now()
-		d.answered(0, answer{status: 429, header: http.Header{"Retry-After": {"2"}}})
+		th.answered(0, answer{status: 429, header: http.Header{"Retry-After": {"2"}}})
 		came := make(chan time.Duration, 3)
 		for range 3 {
 			go func() {
-				if _, err := d.enter(t.Context(), time.Minute); err != nil {
+				if _, err := th.enter(t.Context(), time.Minute); err != nil {
 					t.Error(err)
 				}
 				came <- time.Since(begun)
@@ -335,13 +335,13 @@ func TestDoorShutAgainWhileWaiting(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancelCause(t.Context())
 		gave := make(chan error, 1)
-		go func() { _, err := d.enter(ctx, time.Minute); gave <- err }()
+		go func() { _, err := th.enter(ctx, time.Minute); gave <- err }()
 		synctest.Wait()
-		if st := d.state(); st.Waiting != 4 {
+		if st := th.state(); st.Waiting != 4 {
 			t.Errorf("%d wait", st.Waiting)
 		}
 		sleep(t.Context(), time.Second)
-		d.answered(0, answer{status: 429, header: http.Header{"Retry-After": {"2"}}})
+		th.answered(0, answer{status: 429, header: http.Header{"Retry-After": {"2"}}})
 		left := errors.New("left")
 		cancel(left)
 		if err := <-gave; !errors.Is(err, left) {
@@ -356,12 +356,12 @@ func TestDoorShutAgainWhileWaiting(t *testing.T) {
 }
 
 // A clock that stands still or jumps must neither hold callers for ever nor spin.
-func TestDoorWithAStandingClock(t *testing.T) {
+func TestThrottleWithAStandingClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		still := time.Now()
-		d := &door{now: func() time.Time { return still }, random: func() float64 { return 0 }}
-		d.answered(0, answer{status: 429, header: http.Header{"Retry-After": {"2"}}})
-		if _, err := d.enter(t.Context(), time.Minute); err != nil || time.Since(still) != 2*time.Second {
+		th := &throttle{now: func() time.Time { return still }, random: func() float64 { return 0 }}
+		th.answered(0, answer{status: 429, header: http.Header{"Retry-After": {"2"}}})
+		if _, err := th.enter(t.Context(), time.Minute); err != nil || time.Since(still) != 2*time.Second {
 			t.Errorf("%v after %s", err, time.Since(still))
 		}
 	})
@@ -377,7 +377,7 @@ func TestReadRefusalsBudget(t *testing.T) {
 		c := testClient(t, "http://erp.test", dial, func(o *Options) { o.Budget, o.ReadTimeout = b, 30*time.Second })
 		begun := time.Now()
 		_, err := c.List(t.Context(), Query{Evidence: "banka"})
-		var shut *ShutError
+		var shut *ThrottledError
 		if !errors.As(err, &shut) || n.Load() != 4 || asError(t, err).Outcome != Refused {
 			t.Fatalf("%d requests: %v", n.Load(), err)
 		}
@@ -401,8 +401,8 @@ func TestWriteRefusalsBudget(t *testing.T) {
 	}
 }
 
-// The errors of the network are not the door's business.
-func TestDoorIgnoresFaults(t *testing.T) {
+// The errors of the network are not the throttle's business.
+func TestThrottleIgnoresFaults(t *testing.T) {
 	broken := errors.New("no network in tests")
 	c := testClient(t, "http://erp.test", func(o *Options) {
 		o.Dial = func(context.Context, string, string) (net.Conn, error) { return nil, broken }
@@ -412,44 +412,44 @@ func TestDoorIgnoresFaults(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if d := c.Door(); d != (DoorState{}) {
+	if d := c.Throttle(); d != (ThrottleState{}) {
 		t.Errorf("%+v", d)
 	}
 }
 
-// Whatever happens in whatever order: no caller is let through before the door opens, none waits longer than it would,
+// Whatever happens in whatever order: no caller is let through before the wait is over, none waits longer than it would,
 // and after a refusal few come at the same time.
 func FuzzDoor(f *testing.F) {
 	f.Add(uint64(1), []byte{1, 2, 0, 0, 0, 200, 0, 0, 5})
 	f.Fuzz(func(t *testing.T, seed uint64, ops []byte) {
 		now := time.Unix(1e9, 0)
 		r := rand.New(rand.NewPCG(seed, 2))
-		d := &door{now: func() time.Time { return now }, random: r.Float64}
-		d.answered(0, answer{status: 429, header: http.Header{"Retry-After": {"1"}}})
+		th := &throttle{now: func() time.Time { return now }, random: r.Float64}
+		th.answered(0, answer{status: 429, header: http.Header{"Retry-After": {"1"}}})
 		var came []time.Time
 		for i, op := range ops[:min(len(ops), 500)] {
 			switch op % 4 {
 			case 0:
 				now = now.Add(time.Duration(op) * time.Millisecond)
 			case 1:
-				before := d.until
-				d.answered(d.era-int(op/4)%2, answer{status: 429, header: http.Header{"Retry-After": {fmt.Sprint(op / 16)}}})
-				if d.until.Before(before) || d.until.Before(now) {
-					t.Fatalf("op %d: a refusal opened the door", i)
+				before := th.until
+				th.answered(th.era-int(op/4)%2, answer{status: 429, header: http.Header{"Retry-After": {fmt.Sprint(op / 16)}}})
+				if th.until.Before(before) || th.until.Before(now) {
+					t.Fatalf("op %d: a refusal ended the wait", i)
 				}
-				came = slices.DeleteFunc(came, d.until.After) // they will wake, be turned back and take another
+				came = slices.DeleteFunc(came, th.until.After) // they will wake, be turned back and take another
 			default:
 				patience := time.Duration(op) * 20 * time.Millisecond
-				at, wait, err := d.take(patience)
+				at, wait, err := th.take(patience)
 				switch {
 				case err != nil:
-					var shut *ShutError
-					if !errors.As(err, &shut) || shut.Until.Before(d.until) || !shut.Until.After(now) {
+					var shut *ThrottledError
+					if !errors.As(err, &shut) || shut.Until.Before(th.until) || !shut.Until.After(now) {
 						t.Fatalf("op %d: %v", i, err)
 					}
-				case at.Before(d.until), at.Before(now), wait > patience, wait < 0:
+				case at.Before(th.until), at.Before(now), wait > patience, wait < 0:
 					t.Fatalf("op %d: at %s, wait %s", i, at, wait)
-				case now.Before(d.until.Add(d.spread)):
+				case now.Before(th.until.Add(th.spread)):
 					came = append(came, at)
 				}
 			}

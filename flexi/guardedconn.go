@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 )
 
-// Reasons why a gate lets no bytes through. None of them reached the wire.
+// Reasons why a guardedConn lets no bytes through. None of them reached the wire.
 var (
 	errNotOpen     = errors.New("the connection was not released for a request")
 	errSpokeFirst  = errors.New("the server spoke before it was asked; its answer belongs to somebody else")
@@ -24,14 +24,14 @@ var (
 // and goes on after its lease must not be able to finish the request.
 const piece = 4 << 10
 
-// gate is the connection under one request. It stands above TLS, so that it sees the request and nothing else, counts
+// guardedConn is the connection under one request. It stands above TLS, so that it sees the request and nothing else, counts
 // what passes, and asks check before the first byte and before every later piece.
-type gate struct {
+type guardedConn struct {
 	net.Conn
 	below func() int64 // bytes that left below TLS; nil = Conn's own count is exact
 
 	mu       sync.Mutex
-	check    func(first bool) error // nil = closed
+	check    func(first bool) error // nil = nothing may pass
 	begun    bool                   // check let a first byte pass
 	inFlight int64                  // length of a piece that has not come back
 	sealed   bool
@@ -41,23 +41,23 @@ type gate struct {
 	received int64
 }
 
-// open lets one request pass under check.
-func (g *gate) open(check func(first bool) error) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.check = check
+// allow lets one request pass under check.
+func (gc *guardedConn) allow(check func(first bool) error) {
+	gc.mu.Lock()
+	defer gc.mu.Unlock()
+	gc.check = check
 }
 
 // Write passes p on in pieces.
-func (g *gate) Write(p []byte) (int, error) {
+func (gc *guardedConn) Write(p []byte) (int, error) {
 	done := 0
 	for done < len(p) {
 		next := p[done:min(done+piece, len(p))]
-		if err := g.enter(len(next)); err != nil {
+		if err := gc.beginPiece(len(next)); err != nil {
 			return done, err
 		}
-		n, moved, err := g.pass(next)
-		g.leave(moved)
+		n, moved, err := gc.writePiece(next)
+		gc.endPiece(moved)
 		done += n
 		if err != nil {
 			return done, err
@@ -66,75 +66,75 @@ func (g *gate) Write(p []byte) (int, error) {
 	return done, nil
 }
 
-func (g *gate) enter(n int) error {
-	g.mu.Lock()
-	defer g.mu.Unlock()
+func (gc *guardedConn) beginPiece(n int) error {
+	gc.mu.Lock()
+	defer gc.mu.Unlock()
 	switch {
-	case g.sealed:
+	case gc.sealed:
 		return errSealed
-	case g.check == nil:
+	case gc.check == nil:
 		return errNotOpen
-	case g.spoke:
+	case gc.spoke:
 		return errSpokeFirst
 	}
-	if err := g.check(!g.begun); err != nil {
-		if g.refusal == nil {
-			g.refusal = err
+	if err := gc.check(!gc.begun); err != nil {
+		if gc.refusal == nil {
+			gc.refusal = err
 		}
 		return err
 	}
-	g.begun, g.inFlight = true, int64(n)
+	gc.begun, gc.inFlight = true, int64(n)
 	return nil
 }
 
-// pass writes one piece; moved is what the server may have seen of it. A failing TLS write reports nothing although a
+// writePiece writes one piece; moved is what the server may have seen of it. A failing TLS write reports nothing although a
 // part of its record may have left.
-func (g *gate) pass(p []byte) (n int, moved int64, err error) {
-	if g.below == nil {
-		n, err = g.Conn.Write(p)
+func (gc *guardedConn) writePiece(p []byte) (n int, moved int64, err error) {
+	if gc.below == nil {
+		n, err = gc.Conn.Write(p)
 		return n, int64(n), err
 	}
-	before := g.below()
-	n, err = g.Conn.Write(p)
+	before := gc.below()
+	n, err = gc.Conn.Write(p)
 	moved = int64(n)
 	if err != nil {
-		moved = max(moved, g.below()-before)
+		moved = max(moved, gc.below()-before)
 	}
 	return n, moved, err
 }
 
-func (g *gate) leave(moved int64) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.inFlight = 0
-	g.sent += moved
+func (gc *guardedConn) endPiece(moved int64) {
+	gc.mu.Lock()
+	defer gc.mu.Unlock()
+	gc.inFlight = 0
+	gc.sent += moved
 }
 
 // Read refuses what the server says before a byte of the request left: on a fresh connection that can only be meant for
 // someone else, and taken as an answer it would report a success that never was.
-func (g *gate) Read(p []byte) (int, error) {
-	n, err := g.Conn.Read(p)
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if n > 0 && !g.begun {
-		g.spoke = true
+func (gc *guardedConn) Read(p []byte) (int, error) {
+	n, err := gc.Conn.Read(p)
+	gc.mu.Lock()
+	defer gc.mu.Unlock()
+	if n > 0 && !gc.begun {
+		gc.spoke = true
 		return 0, errSpokeFirst
 	}
-	g.received += int64(n)
+	gc.received += int64(n)
 	return n, err
 }
 
 // seal ends the request: no byte passes any more, and the count is final. A piece that has not come back counts as sent,
 // since what became of it is not known.
-func (g *gate) seal() (sent, received int64, refusal error) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.sealed = true
-	refusal = g.refusal
-	if refusal == nil && g.spoke {
+func (gc *guardedConn) seal() (sent, received int64, refusal error) {
+	gc.mu.Lock()
+	defer gc.mu.Unlock()
+	gc.sealed = true
+	refusal = gc.refusal
+	if refusal == nil && gc.spoke {
 		refusal = errSpokeFirst
 	}
-	return g.sent + g.inFlight, g.received, refusal
+	return gc.sent + gc.inFlight, gc.received, refusal
 }
 
 // meter counts the bytes that leave below TLS.

@@ -16,10 +16,10 @@ const waitPause = 150 * time.Millisecond
 
 // Wait looks at the ledger until the event is over. Results on flexi.done are not waited for: of a delivery that came
 // before, the result was told before.
-func (o *door) Wait(ctx context.Context, d webhook.Document) (json.RawMessage, bool) {
+func (h *webhooks) Wait(ctx context.Context, d webhook.Document) (json.RawMessage, bool) {
 	for {
-		if l := o.ledger.Load(); l != nil {
-			id := ledger.RowID(l.RowsUnder(), d.Evidence, flexi.NewExternalID(o.cfg.Flexi.System, d.Source, d.Key))
+		if l := h.ledger.Load(); l != nil {
+			id := ledger.RowID(l.RowsUnder(), d.Evidence, flexi.NewExternalID(h.cfg.Flexi.System, d.Source, d.Key))
 			if told, ok := outcome(ctx, l, id, d.EventID); ok {
 				body, err := json.Marshal(told)
 				return body, err == nil

@@ -13,16 +13,16 @@ import (
 	"flexid/flexi/flexitest"
 )
 
-// TestDoorRealHooks: hooks as they really came, in order, doubled, shuffled and with gaps. Consumers see per record the
+// TestRealHooks: hooks as they really came, in order, doubled, shuffled and with gaps. Consumers see per record the
 // newest version of each read, in order, and none is missing; forged hooks change nothing.
-func TestDoorRealHooks(t *testing.T) {
+func TestRealHooks(t *testing.T) {
 	t.Parallel()
 	files, _ := filepath.Glob("../../../../shared/data/flexi-hooks/webhook-1*.json")
 	if len(files) == 0 {
 		t.Skip("../shared/data/flexi-hooks is not there")
 	}
 	erp := startERP(t, flexitest.Options{})
-	r := begin(t, settings(t, erp, t.TempDir(), doorSettings()...))
+	r := begin(t, settings(t, erp, t.TempDir(), webhookSettings()...))
 	eventually(t, "the reader has begun", func() bool { return r.log.line("changes of Flexi are read from here on") != "" })
 
 	var all []flexi.Change
@@ -130,7 +130,7 @@ func checkChanges(t *testing.T, r *running, log []flexi.Change) {
 func TestOwnWritesAreChanges(t *testing.T) {
 	t.Parallel()
 	erp := startERP(t, flexitest.Options{})
-	r := begin(t, settings(t, erp, t.TempDir(), doorSettings()...))
+	r := begin(t, settings(t, erp, t.TempDir(), webhookSettings()...))
 	eventually(t, "the reader has begun", func() bool { return r.log.line("changes of Flexi are read from here on") != "" })
 	if code, text := r.deliver("/in/shop/adresar?wait=20s", `{"kod":"P1","nazev":"První"}`, token("")); code != 200 {
 		t.Fatalf("%d %s", code, text)
@@ -154,7 +154,7 @@ func TestRestoreIsNoticedByTheReader(t *testing.T) {
 	t.Parallel()
 	erp := startERP(t, flexitest.Options{})
 	before := erp.Snapshot()
-	r := begin(t, settings(t, erp, t.TempDir(), doorSettings()...))
+	r := begin(t, settings(t, erp, t.TempDir(), webhookSettings()...))
 	if code, text := r.deliver("/in/shop/adresar?wait=20s", `{"kod":"P1","nazev":"První"}`, token("")); code != 200 {
 		t.Fatalf("%d %s", code, text)
 	}

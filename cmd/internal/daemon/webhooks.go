@@ -22,9 +22,9 @@ import (
 	"flexid/webhook/changes"
 )
 
-// door is the webhook listener and what stands behind it. It is up before NATS is, answering 503: a sender whose
+// webhooks is the listener for deliveries and what stands behind it. It is up before NATS is, answering 503: a sender whose
 // connection is refused learns less from it than one that is told when to come again.
-type door struct {
+type webhooks struct {
 	cfg     config.Config
 	decoder batch.Decoder
 	streams stream.Options
@@ -46,10 +46,10 @@ func SourceSettings(s config.Source) webhook.Source {
 	}
 }
 
-// startDoor starts the listener, or nothing where none is set.
-func (d *daemon) startDoor(ctx context.Context, reg prometheus.Registerer) error {
+// startWebhooks starts the listener, or nothing where none is set.
+func (d *daemon) startWebhooks(ctx context.Context, reg prometheus.Registerer) error {
 	w := d.cfg.Webhook
-	d.door = &door{cfg: d.cfg, streams: d.streams, decoder: batch.Decoder{Prefix: d.cfg.NATS.Prefix, System: d.cfg.Flexi.System, Zone: d.cfg.Location},
+	d.webhooks = &webhooks{cfg: d.cfg, streams: d.streams, decoder: batch.Decoder{Prefix: d.cfg.NATS.Prefix, System: d.cfg.Flexi.System, Zone: d.cfg.Location},
 		cursor: prometheus.NewGauge(prometheus.GaugeOpts{Name: "flexid_changes_cursor_version", Help: "Changes of Flexi below this version have been read."})}
 	if w.Addr == "" {
 		return nil
@@ -65,14 +65,14 @@ func (d *daemon) startDoor(ctx context.Context, reg prometheus.Registerer) error
 		}
 	}
 	s, err := webhook.New(webhook.Options{
-		Addr: w.Addr, Sources: sources, Sink: d.door, Reader: d.door, Waiter: d.door, Wake: d.door.wake,
+		Addr: w.Addr, Sources: sources, Sink: d.webhooks, Reader: d.webhooks, Waiter: d.webhooks, Wake: d.webhooks.wake,
 		Proxies: d.cfg.HTTP.TrustedProxies, Registry: reg, Now: d.o.Now, Log: d.log,
 	})
 	if err != nil {
 		return err
 	}
-	if d.door.hasChanges() {
-		if err := reg.Register(d.door.cursor); err != nil {
+	if d.webhooks.hasChanges() {
+		if err := reg.Register(d.webhooks.cursor); err != nil {
 			return fmt.Errorf("registering metrics: %w", err)
 		}
 	}
@@ -80,7 +80,7 @@ func (d *daemon) startDoor(ctx context.Context, reg prometheus.Registerer) error
 		return err
 	}
 	d.undo.push("webhook listener", s.Stop)
-	d.door.server = s
+	d.webhooks.server = s
 	d.info.Webhook = "http://" + s.Addr()
 	d.log.Info().Str("address", d.info.Webhook).Strs("sources", w.Sources).Msg("webhook deliveries")
 	return nil
@@ -109,21 +109,21 @@ func variable(source, name string) string {
 }
 
 // Store stores a delivery, once there is something to store it in.
-func (o *door) Store(ctx context.Context, source, id string, header map[string][]string, body []byte) (fresh, same bool, err error) {
-	inbox := o.inbox.Load()
+func (h *webhooks) Store(ctx context.Context, source, id string, header map[string][]string, body []byte) (fresh, same bool, err error) {
+	inbox := h.inbox.Load()
 	if inbox == nil {
 		return false, false, errors.New("NATS and the ledger are not there yet")
 	}
-	if known, same, err := o.knownOf(ctx, inbox, source, id, header, body); err != nil || known {
+	if known, same, err := h.knownOf(ctx, inbox, source, id, header, body); err != nil || known {
 		return false, same, err
 	}
 	fresh, same, err = inbox.Store(ctx, source, id, header, body)
 	var full *stream.FullError
 	if errors.As(err, &full) {
 		// What was taken may go at once; the half is looked after from time to time only.
-		c, trimErr := ledger.CursorOf(ctx, o.js, o.streams.Prefix, o.streams.Names().Inbox)
+		c, trimErr := ledger.CursorOf(ctx, h.js, h.streams.Prefix, h.streams.Names().Inbox)
 		if trimErr == nil {
-			_, trimErr = stream.Trim(ctx, o.js, o.streams, c, true)
+			_, trimErr = stream.Trim(ctx, h.js, h.streams, c, true)
 		}
 		if trimErr == nil {
 			fresh, same, err = inbox.Store(ctx, source, id, header, body)
@@ -134,12 +134,12 @@ func (o *door) Store(ctx context.Context, source, id string, header map[string][
 
 // knownOf asks the ledger about a delivery that the inbox has let go. One that is still there the inbox judges itself, by its
 // bytes; one that could not be stored as an event may come again.
-func (o *door) knownOf(ctx context.Context, inbox *stream.Inbox, source, id string, header map[string][]string, body []byte) (known, same bool, err error) {
-	engine := o.engine.Load()
+func (h *webhooks) knownOf(ctx context.Context, inbox *stream.Inbox, source, id string, header map[string][]string, body []byte) (known, same bool, err error) {
+	engine := h.engine.Load()
 	if engine == nil {
 		return false, false, nil
 	}
-	e := o.decoder.Decode(batch.Message{Subject: o.streams.InboxSubject(source, id), Header: header, Data: body})
+	e := h.decoder.Decode(batch.Message{Subject: h.streams.InboxSubject(source, id), Header: header, Data: body})
 	known, same, err = engine.Knows(ctx, e)
 	if ledger.Never(err) {
 		return false, false, nil // intake sets it aside
@@ -152,8 +152,8 @@ func (o *door) knownOf(ctx context.Context, inbox *stream.Inbox, source, id stri
 }
 
 // Read decodes a delivery as it will be decoded when it comes out of the inbox.
-func (o *door) Read(x *webhook.Delivery) (webhook.Document, error) {
-	e := o.decoder.Decode(batch.Message{Subject: o.streams.InboxSubject(x.Source, x.ID), Header: x.Header(), Data: x.Body})
+func (h *webhooks) Read(x *webhook.Delivery) (webhook.Document, error) {
+	e := h.decoder.Decode(batch.Message{Subject: h.streams.InboxSubject(x.Source, x.ID), Header: x.Header(), Data: x.Body})
 	if e.Problem != "" {
 		return webhook.Document{}, errors.New(e.Problem)
 	}
@@ -165,34 +165,34 @@ func (o *door) Read(x *webhook.Delivery) (webhook.Document, error) {
 }
 
 // hasChanges says that a source wakes the reader of changes.
-func (o *door) hasChanges() bool {
-	for _, s := range o.cfg.Webhook.Source {
+func (h *webhooks) hasChanges() bool {
+	for _, s := range h.cfg.Webhook.Source {
 		if s.Kind == "flexi" {
-			return o.cfg.Webhook.Addr != ""
+			return h.cfg.Webhook.Addr != ""
 		}
 	}
 	return false
 }
 
-func (o *door) wake(string) {
-	if r := o.reader.Load(); r != nil {
+func (h *webhooks) wake(string) {
+	if r := h.reader.Load(); r != nil {
 		r.Wake()
 	}
 	// Without a core the log is read when one begins.
 }
 
-// openDoor lets deliveries in and reads Flexi's changes, until ctx ends. Deliveries go on being stored after that.
-func (c *core) openDoor(ctx context.Context, state *ledger.StateBucket) {
-	o := c.d.door
-	o.ledger.Store(c.ledger)
-	o.engine.Store(c.engine)
-	defer o.engine.Store(nil)
-	if o.inbox.Load() == nil {
-		o.js = c.d.js
-		o.inbox.Store(stream.NewInbox(c.d.js, c.d.streams))
+// openWebhooks lets deliveries in and reads Flexi's changes, until ctx ends. Deliveries go on being stored after that.
+func (c *core) openWebhooks(ctx context.Context, state *ledger.StateBucket) {
+	h := c.d.webhooks
+	h.ledger.Store(c.ledger)
+	h.engine.Store(c.engine)
+	defer h.engine.Store(nil)
+	if h.inbox.Load() == nil {
+		h.js = c.d.js
+		h.inbox.Store(stream.NewInbox(c.d.js, c.d.streams))
 	}
-	defer o.ledger.Store(nil)
-	if !o.hasChanges() {
+	defer h.ledger.Store(nil)
+	if !h.hasChanges() {
 		<-ctx.Done()
 		return
 	}
@@ -200,10 +200,10 @@ func (c *core) openDoor(ctx context.Context, state *ledger.StateBucket) {
 	reader := changes.New(changes.Options{
 		Feed: erp{c.client, c.d.metrics.Call, c.who}, Store: state, Teller: stream.NewPublisher(c.d.js, c.d.streams),
 		Fell: func(known, now int64) { c.fell(read, known, now) },
-		Read: func(next int64) { read = c.d.now(); o.cursor.Set(float64(next)) }, Now: c.d.now, Log: c.d.log,
+		Read: func(next int64) { read = c.d.now(); h.cursor.Set(float64(next)) }, Now: c.d.now, Log: c.d.log,
 	})
-	o.reader.Store(reader)
-	defer o.reader.Store(nil)
+	h.reader.Store(reader)
+	defer h.reader.Store(nil)
 	reader.Run(ctx)
 }
 

@@ -19,22 +19,22 @@ import (
 )
 
 const (
-	doorSecret = "a-secret-of-the-shop-0123456789"
-	signSecret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
-	hookSecret = "a-secret-of-the-hook-0123456789"
+	webhookSecret = "a-secret-of-the-shop-0123456789"
+	signSecret    = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+	hookSecret    = "a-secret-of-the-hook-0123456789"
 )
 
-// doorSettings are those of one source of each kind.
-func doorSettings(more ...string) []string {
+// webhookSettings are those of one source of each kind.
+func webhookSettings(more ...string) []string {
 	return append([]string{
 		"FLEXID_WEBHOOK_ADDR=127.0.0.1:0", "FLEXID_WEBHOOK_SOURCES=shop,signed,erp",
-		"FLEXID_WEBHOOK_SHOP_KIND=token", "FLEXID_WEBHOOK_SHOP_SECRET=" + doorSecret,
+		"FLEXID_WEBHOOK_SHOP_KIND=token", "FLEXID_WEBHOOK_SHOP_SECRET=" + webhookSecret,
 		"FLEXID_WEBHOOK_SIGNED_KIND=standard", "FLEXID_WEBHOOK_SIGNED_SECRET=" + signSecret,
 		"FLEXID_WEBHOOK_ERP_KIND=flexi", "FLEXID_WEBHOOK_ERP_SECRET=" + hookSecret,
 	}, more...)
 }
 
-// deliver posts to the door of a running daemon.
+// deliver posts a delivery to a running daemon.
 func (r *running) deliver(path, body string, header http.Header) (int, string) {
 	r.t.Helper()
 	req, err := http.NewRequestWithContext(r.t.Context(), http.MethodPost, r.info.Webhook+path, strings.NewReader(body))
@@ -53,7 +53,7 @@ func (r *running) deliver(path, body string, header http.Header) (int, string) {
 }
 
 func token(id string) http.Header {
-	h := http.Header{"Authorization": {"Bearer " + doorSecret}, "Content-Type": {"application/json"}}
+	h := http.Header{"Authorization": {"Bearer " + webhookSecret}, "Content-Type": {"application/json"}}
 	if id != "" {
 		h.Set("Idempotency-Key", id)
 	}
@@ -64,9 +64,9 @@ func order(key string) string {
 	return fmt.Sprintf(`{"kod":%q,"typDokl":"code:FAKTURA","varSym":"2026001","polozkyFaktury":[{"nazev":"práce","mnozMj":"1","cenaMj":"100"}]}`, key)
 }
 
-func TestDoorToken(t *testing.T) {
+func TestWebhooksToken(t *testing.T) {
 	erp := startERP(t, flexitest.Options{})
-	r := begin(t, settings(t, erp, t.TempDir(), doorSettings()...))
+	r := begin(t, settings(t, erp, t.TempDir(), webhookSettings()...))
 	for _, again := range []bool{false, true} {
 		code, text := r.deliver("/in/shop/faktura-vydana?wait=20s", order("FV-1"), token("e1"))
 		if code != 200 || !strings.Contains(text, `"state":"confirmed"`) || !strings.Contains(text, `"document":"faktura-vydana/shop:FV-1"`) || strings.Contains(text, `"again":true`) != again {
@@ -88,15 +88,15 @@ func TestDoorToken(t *testing.T) {
 	if code != 200 || !strings.Contains(text, `"reason":"rejected"`) || !strings.Contains(text, `"errors":[{`) {
 		t.Errorf("%d %s", code, text)
 	}
-	if strings.Contains(r.log.String(), doorSecret) || strings.Contains(r.log.String(), hookSecret) {
+	if strings.Contains(r.log.String(), webhookSecret) || strings.Contains(r.log.String(), hookSecret) {
 		t.Error("a secret is in the log")
 	}
 }
 
-// TestDoorOrder: events of one document take effect in the order in which they were stored.
-func TestDoorOrder(t *testing.T) {
+// TestWebhooksOrder: events of one document take effect in the order in which they were stored.
+func TestWebhooksOrder(t *testing.T) {
 	erp := startERP(t, flexitest.Options{})
-	r := begin(t, settings(t, erp, t.TempDir(), doorSettings()...))
+	r := begin(t, settings(t, erp, t.TempDir(), webhookSettings()...))
 	if code, text := r.deliver("/in/shop/adresar", `{"kod":"P1","nazev":"0"}`, token("")); code != 202 {
 		t.Fatalf("%d %s", code, text)
 	}
@@ -117,9 +117,9 @@ func TestDoorOrder(t *testing.T) {
 	}
 }
 
-func TestDoorStandard(t *testing.T) {
+func TestWebhooksStandard(t *testing.T) {
 	erp := startERP(t, flexitest.Options{})
-	r := begin(t, settings(t, erp, t.TempDir(), doorSettings()...))
+	r := begin(t, settings(t, erp, t.TempDir(), webhookSettings()...))
 	send := func(body string) (int, string) {
 		h, err := webhook.Sign(webhook.Source{Kind: "standard", Secret: signSecret}, "msg_1", time.Now(), []byte(body))
 		if err != nil {
@@ -147,11 +147,11 @@ func TestDoorStandard(t *testing.T) {
 	}
 }
 
-// TestDoorWithoutNATS: 503 and nothing is stored, before NATS is there and while it is gone.
-func TestDoorWithoutNATS(t *testing.T) {
+// TestWebhooksWithoutNATS: 503 and nothing is stored, before NATS is there and while it is gone.
+func TestWebhooksWithoutNATS(t *testing.T) {
 	erp := startERP(t, flexitest.Options{})
-	r, _ := launch(t, settings(t, erp, t.TempDir(), doorSettings("FLEXID_NATS_URL=nats://127.0.0.1:1")...))
-	eventually(t, "the door is up", func() bool { return r.log.line("webhook deliveries") != "" })
+	r, _ := launch(t, settings(t, erp, t.TempDir(), webhookSettings("FLEXID_NATS_URL=nats://127.0.0.1:1")...))
+	eventually(t, "the listener is up", func() bool { return r.log.line("webhook deliveries") != "" })
 	var line struct{ Address string }
 	if err := json.Unmarshal([]byte(r.log.line("webhook deliveries")), &line); err != nil {
 		t.Fatal(err)
@@ -165,15 +165,15 @@ func TestDoorWithoutNATS(t *testing.T) {
 	}
 }
 
-func TestDoorSettings(t *testing.T) {
+func TestWebhooksSettings(t *testing.T) {
 	erp := startERP(t, flexitest.Options{})
-	cfg := settings(t, erp, t.TempDir(), doorSettings("FLEXID_WEBHOOK_SIGNED_SECRET=whsec_YQ==", "FLEXID_WEBHOOK_SHOP_KIND=standard")...)
+	cfg := settings(t, erp, t.TempDir(), webhookSettings("FLEXID_WEBHOOK_SIGNED_SECRET=whsec_YQ==", "FLEXID_WEBHOOK_SHOP_KIND=standard")...)
 	err := Run(t.Context(), Options{Config: cfg, Log: zerolog.Nop()})
 	var setting *SettingError
 	if !errors.As(err, &setting) || setting.Variable != "FLEXID_WEBHOOK_SHOP_SECRET" {
 		t.Errorf("%v", err)
 	}
-	if err == nil || !strings.Contains(err.Error(), "FLEXID_WEBHOOK_SIGNED_SECRET") || strings.Contains(err.Error(), doorSecret) {
+	if err == nil || !strings.Contains(err.Error(), "FLEXID_WEBHOOK_SIGNED_SECRET") || strings.Contains(err.Error(), webhookSecret) {
 		t.Errorf("not all faults, or a secret: %v", err)
 	}
 }

@@ -17,15 +17,15 @@ import (
 	"flexid/flexi/flexitest"
 )
 
-// Secrets of the sources of doorSettings.
+// Secrets of the sources of webhookSettings.
 const (
 	tokenSecret  = "a-secret-of-the-shop-0123456789"
 	hookSecret   = "a-secret-of-the-hook-0123456789"
 	signedSecret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 )
 
-// doorSettings open the door for one source of each kind.
-func doorSettings() map[string]string {
+// webhookSettings take deliveries of one source of each kind.
+func webhookSettings() map[string]string {
 	return map[string]string{
 		"FLEXID_WEBHOOK_ADDR": "127.0.0.1:0", "FLEXID_WEBHOOK_SOURCES": "shop,signed,erp",
 		"FLEXID_WEBHOOK_SHOP_KIND": "token", "FLEXID_WEBHOOK_SHOP_SECRET": tokenSecret,
@@ -34,10 +34,10 @@ func doorSettings() map[string]string {
 	}
 }
 
-// newDoor starts a daemon with its door open, on a nats-server and a healthy fake.
-func newDoor(t *testing.T, more map[string]string) *bench {
+// newWebhooks starts a daemon that takes deliveries, on a nats-server and a healthy fake.
+func newWebhooks(t *testing.T, more map[string]string) *bench {
 	t.Helper()
-	set := doorSettings()
+	set := webhookSettings()
 	for name, value := range more {
 		set[name] = value
 	}
@@ -46,8 +46,8 @@ func newDoor(t *testing.T, more map[string]string) *bench {
 	return b
 }
 
-// door is where the running process takes deliveries.
-func (d *daemon) door() string {
+// webhookURL is where the running process takes deliveries.
+func (d *daemon) webhookURL() string {
 	d.t.Helper()
 	m := regexp.MustCompile(`"address":"(http://[^"]+)",[^\n]*webhook deliveries`).FindStringSubmatch(d.log())
 	if m == nil {

@@ -204,32 +204,32 @@ func TestConnClosedBeforeSend(t *testing.T) {
 }
 
 func TestGateOnItsOwn(t *testing.T) {
-	pass := func(bool) error { return nil }
+	era := func(bool) error { return nil }
 	a, b := net.Pipe()
 	defer b.Close()
-	g := &gate{Conn: a}
-	if _, err := g.Write([]byte("x")); !errors.Is(err, errNotOpen) {
-		t.Errorf("a closed gate: %v", err)
+	gc := &guardedConn{Conn: a}
+	if _, err := gc.Write([]byte("x")); !errors.Is(err, errNotOpen) {
+		t.Errorf("before it was allowed: %v", err)
 	}
-	g.open(pass)
-	if sent, _, _ := g.seal(); sent != 0 {
+	gc.allow(era)
+	if sent, _, _ := gc.seal(); sent != 0 {
 		t.Errorf("%d bytes of nothing", sent)
 	}
-	if _, err := g.Write([]byte("x")); !errors.Is(err, errSealed) {
-		t.Errorf("a sealed gate: %v", err)
+	if _, err := gc.Write([]byte("x")); !errors.Is(err, errSealed) {
+		t.Errorf("after it was sealed: %v", err)
 	}
 
 	// A piece that hangs counts as sent.
-	g = &gate{Conn: a}
+	gc = &guardedConn{Conn: a}
 	entered := make(chan struct{})
-	g.open(func(bool) error { close(entered); return nil })
+	gc.allow(func(bool) error { close(entered); return nil })
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_, _ = g.Write([]byte("xyz"))
+		_, _ = gc.Write([]byte("xyz"))
 	}()
 	<-entered
-	if sent, _, _ := g.seal(); sent != 3 {
+	if sent, _, _ := gc.seal(); sent != 3 {
 		t.Errorf("a hanging piece counts %d", sent)
 	}
 	_ = a.Close()
@@ -241,32 +241,32 @@ func TestGateServerSpeaksFirst(t *testing.T) {
 	a, b := net.Pipe()
 	defer a.Close()
 	defer b.Close()
-	g := &gate{Conn: a}
-	g.open(func(bool) error { return nil })
+	gc := &guardedConn{Conn: a}
+	gc.allow(func(bool) error { return nil })
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		_, _ = b.Write([]byte("HTTP/1.1 201 Created"))
 	}()
 	buf := make([]byte, 64)
-	if n, err := g.Read(buf); n != 0 || !errors.Is(err, errSpokeFirst) {
+	if n, err := gc.Read(buf); n != 0 || !errors.Is(err, errSpokeFirst) {
 		t.Errorf("read %q, %v", buf[:n], err)
 	}
 	<-done
-	if n, err := g.Write([]byte("POST")); n != 0 || !errors.Is(err, errSpokeFirst) {
+	if n, err := gc.Write([]byte("POST")); n != 0 || !errors.Is(err, errSpokeFirst) {
 		t.Errorf("wrote %d, %v", n, err)
 	}
-	if sent, _, refusal := g.seal(); sent != 0 || !errors.Is(refusal, errSpokeFirst) {
+	if sent, _, refusal := gc.seal(); sent != 0 || !errors.Is(refusal, errSpokeFirst) {
 		t.Errorf("sent %d, refusal %v", sent, refusal)
 	}
 }
 
 // The clock is looked at between pieces, however much is written at once.
 func TestGateLooksAtTheClockBetweenPieces(t *testing.T) {
-	g := &gate{Conn: sink{}}
+	gc := &guardedConn{Conn: sink{}}
 	var asked []bool
-	g.open(func(first bool) error { asked = append(asked, first); return nil })
-	if n, err := g.Write(make([]byte, 10*piece)); n != 10*piece || err != nil {
+	gc.allow(func(first bool) error { asked = append(asked, first); return nil })
+	if n, err := gc.Write(make([]byte, 10*piece)); n != 10*piece || err != nil {
 		t.Fatal(n, err)
 	}
 	if len(asked) != 10 || !asked[0] || asked[1] || piece > 4096 {
@@ -281,12 +281,12 @@ func (sink) Write(p []byte) (int, error) { return len(p), nil }
 // A TLS write that fails says that nothing was written, though bytes may have left below it.
 func TestGateCountsBelow(t *testing.T) {
 	m := &meter{Conn: leaky{}}
-	g := &gate{Conn: silent{m}, below: m.out.Load}
-	g.open(func(bool) error { return nil })
-	if _, err := g.Write([]byte("xyz")); err == nil {
+	gc := &guardedConn{Conn: silent{m}, below: m.out.Load}
+	gc.allow(func(bool) error { return nil })
+	if _, err := gc.Write([]byte("xyz")); err == nil {
 		t.Fatal("no error")
 	}
-	if sent, _, _ := g.seal(); sent != 2 {
+	if sent, _, _ := gc.seal(); sent != 2 {
 		t.Errorf("%d bytes, want the 2 that left", sent)
 	}
 }

@@ -46,6 +46,13 @@ func (x *evidences) told(c *ledger.Change) {
 	x.upTo = max(x.upTo, c.Row.Revision)
 }
 
+// current says that the watch has told of every row that was there when it began, and that all could be read.
+func (x *evidences) current() bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.whole && !x.blind
+}
+
 // none says that no document of an evidence was stored before a revision of a row. It is false where that is not known.
 func (x *evidences) none(evidence string, before uint64) bool {
 	x.mu.Lock()

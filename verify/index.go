@@ -64,9 +64,10 @@ type index struct {
 	openings  map[ledger.ID]opening // attempts in doubt that ended before our eyes
 	sights    map[ledger.ID]sights  // instants of rows on our monotonic clock
 
-	doubts map[ledger.ID]doubt
-	owners map[uint64]ledger.ID // by evidence and Flexi id; a hint, the row tells
-	seed   maphash.Seed
+	doubts  map[ledger.ID]doubt
+	owners  map[uint64]ledger.ID // by evidence and Flexi id; a hint, the row tells
+	numbers numbers
+	seed    maphash.Seed
 }
 
 // breakers is what the scheduler asks of admission. It is asked under the scheduler's lock, so admission never calls the
@@ -84,7 +85,7 @@ func newIndex(d breakers) *index {
 	x := &index{
 		items: map[ledger.ID]*item{}, known: map[ledger.ID]word{}, openings: map[ledger.ID]opening{}, sights: map[ledger.ID]sights{}, doubts: map[ledger.ID]doubt{},
 		behind: map[string]map[ledger.ID]*item{}, breakers: d, standings: map[Standing]*standing{},
-		owners: map[uint64]ledger.ID{}, seed: maphash.MakeSeed(),
+		owners: map[uint64]ledger.ID{}, numbers: numbers{first: map[uint64]ledger.ID{}, more: map[uint64][]ledger.ID{}}, seed: maphash.MakeSeed(),
 	}
 	for l := range x.wake {
 		x.wake[l] = make(chan struct{}, 1)
@@ -97,6 +98,7 @@ func newIndex(d breakers) *index {
 // word is the newest word on a document.
 type word struct {
 	standing *standing // shared by all documents that stand alike
+	number   uint64    // of the shown number, see numberKey; 0 = none
 	revision uint64
 }
 
@@ -104,6 +106,7 @@ type word struct {
 type standing struct {
 	Standing
 	documents int
+	open      map[ledger.ID]bool // the documents, where they are not over; nil where they are, since these are nearly all
 }
 
 // stand moves a document to where its row says it stands.
@@ -116,15 +119,23 @@ func (x *index) stand(row *ledger.Row) {
 	at := x.standings[s]
 	if at == nil {
 		at = &standing{Standing: s}
+		if !atRest(s.State) {
+			at.open = map[ledger.ID]bool{}
+		}
 		x.standings[s] = at
 	}
 	at.documents++
-	x.known[row.ID] = word{at, row.Revision}
+	if at.open != nil {
+		at.open[row.ID] = true
+	}
+	x.known[row.ID] = word{at, x.addNumberOf(row), row.Revision}
 }
 
 // leave takes a document out of the count.
 func (x *index) leave(id ledger.ID) {
 	if k, ok := x.known[id]; ok {
+		x.dropNumberOf(id, k.number)
+		delete(k.standing.open, id)
 		if k.standing.documents--; k.standing.documents == 0 {
 			delete(x.standings, k.standing.Standing)
 		}
@@ -375,7 +386,7 @@ func (x *index) resync() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for id, k := range x.known {
-		x.known[id] = word{standing: k.standing}
+		x.known[id] = word{standing: k.standing, number: k.number}
 	}
 	for _, it := range x.items {
 		it.revision = 0

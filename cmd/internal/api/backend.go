@@ -44,6 +44,7 @@ type Backend struct {
 	Decider  Decider
 	Operator Operator
 	Reporter Reporter
+	Finder   Finder // nil = every list reads the whole ledger
 	Company  string // the name under which the ledger keeps its rows; "" = Options.Company
 }
 

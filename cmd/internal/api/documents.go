@@ -33,9 +33,9 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request) error {
 		return newProblem(http.StatusBadRequest, err.Error(), "")
 	}
 	if f.Limit == 0 || f.Limit > maxSorted {
-		return s.stream(w, r, b.Ledger, f)
+		return s.stream(w, r, b, f)
 	}
-	found, err := newest(r.Context(), b.Ledger, f)
+	found, err := newest(r.Context(), b, f)
 	if err != nil {
 		return err
 	}
@@ -57,9 +57,9 @@ type listing struct {
 }
 
 // newest keeps the limit rows that changed last and counts the rest, in memory for the limit only.
-func newest(ctx context.Context, l Ledger, f Filter) (listing, error) {
+func newest(ctx context.Context, b *Backend, f Filter) (listing, error) {
 	var found listing
-	for row, err := range l.List(ctx, f.Match) {
+	for row, err := range b.rows(ctx, f, f.Match) {
 		switch {
 		case err != nil && row.ID == "":
 			return found, err
@@ -92,10 +92,10 @@ func latest(rows []Row, limit int) []Row {
 
 // stream sends rows as the store yields them. The status is out when the first row is: a later failure breaks the
 // connection, so that half a list cannot be taken for the whole.
-func (s *Server) stream(w http.ResponseWriter, r *http.Request, l Ledger, f Filter) error {
+func (s *Server) stream(w http.ResponseWriter, r *http.Request, b *Backend, f Filter) error {
 	out := newRows(w, r)
 	sent := 0
-	for row, err := range l.List(r.Context(), f.Match) {
+	for row, err := range b.rows(r.Context(), f, f.Match) {
 		if err != nil && row.ID != "" {
 			s.o.Log.Warn().Err(err).Str("row", string(row.ID)).Msg("a document cannot be listed")
 			continue

@@ -40,6 +40,24 @@ type fakeLedger struct {
 	damaged []ledger.ID // yielded with ErrNewer before the rows
 	listErr error       // yielded after the rows
 	getErr  error
+	lists   int // how often all of it was read
+}
+
+// Candidates makes it a Finder, for what is not over.
+func (f *fakeLedger) Candidates(number string, states func(verify.Standing) bool) (ids []ledger.ID, ok bool) {
+	for _, r := range f.rows {
+		s := verify.Standing{State: r.State, Reason: r.Reason, Cause: r.Cause}
+		switch {
+		case number != "" && verify.FoldNumber(r.Number) == number:
+			ids = append(ids, r.ID)
+		case number != "" || !states(s):
+		case r.State == ledger.Confirmed || r.State == ledger.Dropped:
+			return nil, false
+		default:
+			ids = append(ids, r.ID)
+		}
+	}
+	return ids, true
 }
 
 func (f *fakeLedger) Get(_ context.Context, id ledger.ID) (ledger.Row, error) {
@@ -56,6 +74,7 @@ func (f *fakeLedger) Get(_ context.Context, id ledger.ID) (ledger.Row, error) {
 
 func (f *fakeLedger) List(_ context.Context, want func(*ledger.Row) bool) iter.Seq2[ledger.Row, error] {
 	return func(yield func(ledger.Row, error) bool) {
+		f.lists++
 		for _, id := range f.damaged {
 			if !yield(ledger.Row{ID: id}, ledger.ErrNewer) {
 				return
@@ -175,8 +194,12 @@ func newRig(t *testing.T) *rig {
 		t.Fatal(err)
 	}
 	r.server = s
-	s.Use(&Backend{Ledger: r.ledger, Decider: r.engine, Operator: r.engine, Reporter: r.engine})
+	s.Use(r.backend(nil))
 	return r
+}
+
+func (r *rig) backend(f Finder) *Backend {
+	return &Backend{Ledger: r.ledger, Decider: r.engine, Operator: r.engine, Reporter: r.engine, Finder: f}
 }
 
 func (r *rig) do(method, path, body string, change ...func(*http.Request)) *httptest.ResponseRecorder {

@@ -41,7 +41,11 @@ func (s *Server) waiting(ctx context.Context, b *Backend, f Filter) (items []Ite
 	stops := b.Reporter.Status().Stops
 	byID := map[ledger.ID]Item{} // a document that changes meanwhile comes twice, the newer state last
 	want := func(r *ledger.Row) bool { return Queued(r, now) && f.Match(r) }
-	for row, err := range b.Ledger.List(ctx, want) {
+	waits := f
+	if len(waits.States) == 0 {
+		waits.States = []string{string(ledger.Maybe), string(ledger.Parked), string(ledger.Queued)} // see Queued
+	}
+	for row, err := range b.rows(ctx, waits, want) {
 		switch {
 		case err != nil && row.ID == "":
 			return nil, 0, err

@@ -9,9 +9,8 @@ import (
 	"time"
 
 	"flexid/flexi"
+	"flexid/verify"
 	"flexid/verify/ledger"
-
-	"golang.org/x/text/unicode/norm"
 )
 
 // Row is one line of `docs list`, and the head of every story. Its names are a contract with scripts.
@@ -79,7 +78,7 @@ func listParameters() []string {
 // ParseFilter reads the query of /documents. A parameter nobody knows is an error: a misspelt filter would otherwise
 // show everything and look like an answer.
 func ParseFilter(q url.Values) (Filter, error) {
-	f := Filter{Limit: DefaultLimit, Evidence: q.Get("evidence"), Key: q.Get("key"), Number: foldNumber(q.Get("number")), From: q.Get("from"),
+	f := Filter{Limit: DefaultLimit, Evidence: q.Get("evidence"), Key: q.Get("key"), Number: verify.FoldNumber(q.Get("number")), From: q.Get("from"),
 		To: q.Get("to"), Source: q.Get("source"), Cause: q.Get("cause"), hasSource: q.Has("source")}
 	for name := range q {
 		if !slices.Contains(listParameters(), name) {
@@ -154,24 +153,28 @@ func (f Filter) Match(r *ledger.Row) bool {
 		(len(f.Reasons) == 0 || slices.Contains(f.Reasons, string(r.Reason))) &&
 		(f.Key == "" || f.Key == r.Key || flexi.NormaliseNumber(r.Evidence, f.Key) == r.Key) &&
 		(f.Evidence == "" || f.Evidence == r.Evidence) &&
-		(f.Number == "" || f.Number == foldNumber(r.Number)) &&
+		(f.Number == "" || f.Number == verify.FoldNumber(r.Number)) &&
 		(!f.hasSource && f.Source == "" || f.Source == r.Source) &&
 		(f.Cause == "" || f.Cause == r.Cause) &&
 		(f.From == "" || r.Date >= f.From) &&
 		(f.To == "" || r.Date != "" && r.Date <= f.To)
 }
 
-func (f Filter) matchState(r *ledger.Row) bool {
+func (f Filter) matchState(r *ledger.Row) bool { return f.allowsState(r.State, r.Reason) }
+
+func (f Filter) allowsState(state ledger.State, reason ledger.Reason) bool {
 	if len(f.States) == 0 {
 		return true
 	}
 	for _, s := range f.States {
-		if s == string(r.State) || s == "open" && !Final(r.State, r.Reason) {
+		if s == string(state) || s == "open" && !Final(state, reason) {
 			return true
 		}
 	}
 	return false
 }
 
-// foldNumber makes what a person typed and what Flexi upper-cased comparable.
-func foldNumber(s string) string { return strings.ToUpper(norm.NFC.String(strings.TrimSpace(s))) }
+// allows says whether documents that stand so may match.
+func (f Filter) allows(s verify.Standing) bool {
+	return f.allowsState(s.State, s.Reason) && (len(f.Reasons) == 0 || slices.Contains(f.Reasons, string(s.Reason)))
+}

@@ -47,7 +47,7 @@ func (d *daemon) runCore(ctx context.Context, l *ledger.Ledger, state *ledger.St
 	d.standing.setEngine(c.engine)
 	d.standing.setQuota(c.quota)
 	d.standing.setClient(c.client)
-	d.http.Use(&api.Backend{Ledger: l, Decider: c.engine, Operator: c, Reporter: c.engine, Company: l.RowsUnder()})
+	d.http.Use(&api.Backend{Ledger: l, Decider: c.engine, Operator: c, Reporter: c.engine, Finder: c.engine, Company: l.RowsUnder()})
 	d.standing.setPhase("running")
 
 	if err := c.lookForRoom(ctx); err != nil && ctx.Err() == nil {

@@ -39,7 +39,8 @@ type Engine struct {
 	groups    atomic.Uint64 // requests of several documents, for their names
 	ready     chan struct{} // closed when the first scan of the ledger is over
 	readyOnce sync.Once
-	begun     chan struct{} // closed when the marks are read: which company the ledger is about is known
+	begun     chan struct{}  // closed when the marks are read: which company the ledger is about is known
+	sending   sync.WaitGroup // groups that are sent beside a worker whose document is not among them
 }
 
 // New checks the options; nothing is started.
@@ -97,7 +98,7 @@ func (e *Engine) Run(ctx context.Context) error {
 	lanesDone.Go(func() { e.dispatch(ctx, work, laneSend, e.o.Settings.senders()) })
 	lanesDone.Go(func() { e.dispatch(ctx, work, laneLook, lookWorkers) })
 	drained := make(chan struct{})
-	owners.Go(func() { lanesDone.Wait(); close(drained) })
+	owners.Go(func() { lanesDone.Wait(); e.sending.Wait(); close(drained) })
 
 	<-ctx.Done()
 	timer := time.NewTimer(e.o.Settings.Drain)

@@ -16,7 +16,8 @@ import (
 //
 // 1. Prepare its request; what cannot be sent is parked.
 // 2. Wait for a slot, or for somebody who takes the document along.
-// 3. Send a group; where the document was not in it, wait on.
+// 3. Send a group. One without the document is sent beside, and the document waits on: it has to be looked at again in time,
+// however long that group takes, or what was seen of it would be too old when its turn comes, and others would go before it.
 // 4. Make the outcome durable.
 func (e *Engine) send(ctx, work context.Context, t *task) (turn, error) {
 	row, w := t.row, t.row.Work
@@ -47,10 +48,11 @@ func (e *Engine) send(ctx, work context.Context, t *task) (turn, error) {
 		case !ok:
 			return at(later(until, e.o.Now())), nil
 		default:
-			own := slices.Contains(group, j) // asked first: sendGroup takes documents out of the group
-			if e.sendGroup(ctx, work, slot, group); !own {
-				continue // its turn has not come
+			if !slices.Contains(group, j) { // its turn has not come
+				e.sending.Go(func() { e.sendGroup(ctx, work, slot, group) })
+				continue
 			}
+			e.sendGroup(ctx, work, slot, group)
 		}
 		return e.received(work, t, <-j.result)
 	}

@@ -130,7 +130,7 @@ func TestTrialComesBeforeOlderEvents(t *testing.T) {
 }
 
 // TestWaitingKeepsItsTurn: a document that waits for so long that it has to be looked at again goes before those that come
-// later, also where an answer takes longer than what was seen may be built upon.
+// later, also where an answer takes longer than what was seen may be built upon. Requests of one moment come in any order.
 func TestWaitingKeepsItsTurn(t *testing.T) {
 	for _, c := range []struct{ places, seconds int }{{1, 20}, {1, 70}, {4, 100}} {
 		t.Run(fmt.Sprintf("%d places, answers after %d s", c.places, c.seconds), func(t *testing.T) {
@@ -150,7 +150,7 @@ func TestWaitingKeepsItsTurn(t *testing.T) {
 				keys := b.order()
 				for i := range ahead {
 					key := fmt.Sprint("A", i)
-					if at := slices.Index(keys, key); at < 0 || at >= ahead+c.places {
+					if at := slices.Index(keys, key); at < 0 || at >= (ahead+c.places-1)/c.places*c.places {
 						t.Errorf("%s is not among the first to be sent: %v", key, keys)
 					}
 				}

@@ -307,10 +307,11 @@ func pairless(evidence string) bool {
 	return !pair
 }
 
-// describe copies the fields that lists filter by from the shown event.
+// describe copies the fields that lists filter by from the shown event. One that is only repeated may be older than what took effect
+// last, which they show already.
 func describe(r *ledger.Row, ev *ledger.Event, zone *time.Location) {
 	var doc map[string]json.RawMessage
-	if ev.Body == nil || json.Unmarshal(ev.Body, &doc) != nil {
+	if ev.Born == ledger.Repeated || ev.Body == nil || json.Unmarshal(ev.Body, &doc) != nil {
 		return
 	}
 	rec := flexi.Record(doc)

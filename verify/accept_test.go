@@ -167,3 +167,34 @@ func TestAppendedWhileSending(t *testing.T) {
 		})
 	}
 }
+
+// TestARepetitionBehindALaterEvent: a sender that does not know whether its events were stored repeats all of them, so that an earlier
+// one of a document comes again behind a later one. Whenever that is, it changes nothing.
+func TestARepetitionBehindALaterEvent(t *testing.T) {
+	for name, between := range map[string]time.Duration{"at once": 0, "when all is over": time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(b *bench) {
+				b.start()
+				all := []verify.Event{
+					b.given("e1", "A", flexi.Upsert, invoice("A", "popis", "one", "nazFirmy", "One")),
+					b.given("e2", "A", flexi.Upsert, invoice("A", "popis", "two", "nazFirmy", "Two")),
+				}
+				b.accept(all[0])
+				b.accept(all[1])
+				b.pass(between)
+				for _, e := range all {
+					again := b.given(e.EventID, "A", e.Op, doc{})
+					again.Body = e.Body
+					b.accept(again)
+				}
+				b.until(time.Hour, "over", func() bool { r := b.row("A"); return r.State == ledger.Confirmed && !r.More() })
+				b.pass(time.Hour)
+				r := b.row("A")
+				if got := b.field("A", "popis"); got != "two" || r.State != ledger.Confirmed || r.Partner != "Two" {
+					t.Errorf("popis %q, row %s(%s) of %s", got, r.State, r.Reason, r.Partner)
+				}
+				b.wantWrites(2)
+			})
+		})
+	}
+}

@@ -15,12 +15,13 @@ type Publisher struct {
 	js    jetstream.JetStream
 	o     Options
 	names Topology
+	batch batchName
 	tells tells
 }
 
 // NewPublisher publishes to the streams of o.
 func NewPublisher(js jetstream.JetStream, o Options) *Publisher {
-	return &Publisher{js: js, o: o, names: o.Names(), tells: tells{name: nuid.Next()}}
+	return &Publisher{js: js, o: o, names: o.Names(), batch: batchName{random: nuid.Next()}}
 }
 
 // Tell publishes to <prefix>.<kind>.<token> and returns nil only when the stream has stored the message. Kinds: done,

@@ -196,3 +196,71 @@ func TestSendTellsWhatWentWrong(t *testing.T) {
 		t.Error("stored without a server")
 	}
 }
+
+// TestPushAll: all are stored in their order with nothing between them, as Push stores each; else none is.
+func TestPushAll(t *testing.T) {
+	js := newHost(t).connect(zerolog.Nop())
+	o := stream.Options{Prefix: "acme", MaxBytes: 64 << 10}
+	ensure(t, js, o)
+	p := stream.NewPublisher(js, o)
+	all := func(n, size int) (events []stream.Event) {
+		for i := range n {
+			events = append(events, stream.Event{Evidence: "banka", Key: []string{"", "FV-1", "FV 1/2.3"}[i%3],
+				Header: map[string][]string{"Flexid-Op": {fmt.Sprint("op", i)}}, Body: make([]byte, size)})
+		}
+		return events
+	}
+	stored := func() uint64 {
+		t.Helper()
+		s, err := js.Stream(t.Context(), "FLEXID_PUSH_acme")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s.CachedInfo().State.LastSeq
+	}
+	if err := p.PushAll(t.Context(), all(30, 1)); err != nil || stored() != 30 {
+		t.Fatalf("%d are stored, %v", stored(), err)
+	}
+	s, err := js.Stream(t.Context(), "FLEXID_PUSH_acme")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 30 {
+		m, err := s.GetMsg(t.Context(), uint64(i+1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		subject, key := []string{"acme.push.banka", "acme.push.banka.FV-1", "acme.push.banka"}[i%3], []string{"", "", "FV 1/2.3"}[i%3]
+		if m.Subject != subject || m.Header.Get("Flexid-Key") != key || m.Header.Get("Flexid-Op") != fmt.Sprint("op", i) || len(m.Data) != 1 {
+			t.Errorf("message %d: %s %v", i+1, m.Subject, m.Header)
+		}
+	}
+	if err := p.PushAll(t.Context(), all(30, 4<<10)); err == nil {
+		t.Error("stored without room")
+	}
+	if err := p.PushAll(t.Context(), all(1001, 1)); !errors.Is(err, stream.ErrTooMany) {
+		t.Errorf("too many: %v", err)
+	}
+	c := config(t, js, "FLEXID_PUSH_acme")
+	c.AllowAtomicPublish = false
+	if _, err := js.UpdateStream(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.PushAll(t.Context(), all(30, 1)); !errors.Is(err, stream.ErrNoBatches) {
+		t.Errorf("switched off: %v", err)
+	}
+	if n := stored(); n != 30 {
+		t.Errorf("%d are stored", n)
+	}
+}
+
+// TestPushAllInAForeignStream: another stream that catches our subjects does not confirm in the place of ours.
+func TestPushAllInAForeignStream(t *testing.T) {
+	js := newHost(t).connect(zerolog.Nop())
+	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "FOREIGN", Subjects: []string{"flexi.push.>"}, AllowAtomicPublish: true}); err != nil {
+		t.Fatal(err)
+	}
+	if err := stream.NewPublisher(js, stream.Options{}).PushAll(t.Context(), []stream.Event{{Evidence: "banka"}, {Evidence: "banka"}}); err == nil {
+		t.Error("events were taken for stored in a stream that is not ours")
+	}
+}

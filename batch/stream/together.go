@@ -25,12 +25,9 @@ const (
 // tells is what waits to be told. One of the callers leads: it carries what waits, its own message among it, and hands the lead
 // to one of those who came meanwhile.
 type tells struct {
-	name string // random: no two processes may use one name for two batches
-
 	mu      sync.Mutex
 	waiting []*tell
 	led     bool // somebody leads
-	count   uint64
 }
 
 type tell struct {
@@ -66,8 +63,8 @@ func (p *Publisher) tell(ctx context.Context, m *nats.Msg) error {
 		}
 	}
 	defer t.handOver()
-	batch, name := t.take(w)
-	stored := len(batch) >= tellLeast && p.publishAll(ctx, name, batch)
+	batch := t.take(w)
+	stored := len(batch) >= tellLeast && p.publishAll(ctx, batch)
 	for _, o := range batch[1:] {
 		o.news <- news{stored: stored}
 	}
@@ -103,11 +100,11 @@ func (t *tells) hear(ctx context.Context, w *tell) (news, error) {
 	return news{}, fmt.Errorf("publishing %s: %w", w.m.Subject, context.Cause(ctx))
 }
 
-// take gives the messages of the next batch, the leader's first, and a name for it.
-func (t *tells) take(leader *tell) (batch []*tell, name string) {
+// take gives the messages of the next batch, the leader's first.
+func (t *tells) take(leader *tell) []*tell {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	batch = []*tell{leader}
+	batch := []*tell{leader}
 	bytes := len(leader.m.Data)
 	rest := t.waiting[:0]
 	for _, w := range t.waiting {
@@ -121,8 +118,7 @@ func (t *tells) take(leader *tell) (batch []*tell, name string) {
 	}
 	clear(t.waiting[len(rest):])
 	t.waiting = rest
-	t.count++
-	return batch, fmt.Sprintf("%s.%d", t.name, t.count)
+	return batch
 }
 
 // handOver gives the lead to the first who waits.
@@ -139,7 +135,7 @@ func (t *tells) handOver() {
 }
 
 // publishAll stores all of a batch, or says that it did not, or that it is not known.
-func (p *Publisher) publishAll(ctx context.Context, name string, batch []*tell) bool {
+func (p *Publisher) publishAll(ctx context.Context, batch []*tell) bool {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	ms := make([]*nats.Msg, len(batch))
@@ -152,6 +148,6 @@ func (p *Publisher) publishAll(ctx context.Context, name string, batch []*tell) 
 		m.Header.Set(jetstream.ExpectedStreamHeader, p.names.Out) // a foreign stream that catches our subjects must not confirm
 		ms[i] = m
 	}
-	_, err := ledger.PublishAtomic(ctx, p.js.Conn(), name, ms)
+	_, err := ledger.PublishAtomic(ctx, p.js.Conn(), p.batch.next(), ms)
 	return err == nil
 }

@@ -61,7 +61,8 @@ func plainWrite(ctx context.Context, nc *nats.Conn, bucket string) error {
 
 // PublishAtomic publishes messages to one stream, all of them or none, and gives the sequence of the last one. id must not be
 // used twice. Where several are sent the first one asks for an answer, so that a batch which cannot be begun costs no more than
-// that. An error without an answer of the server may leave them stored.
+// that. An error without an answer of the server may leave them stored. ErrNoBatches: the server does not know what a batch is and
+// has stored the first one by itself; the others, sent like it, would be stored one by one, without a word about those it refuses.
 func PublishAtomic(ctx context.Context, nc *nats.Conn, id string, ms []*nats.Msg) (uint64, error) {
 	for i, m := range ms {
 		m.Header.Set(batchID, id)
@@ -75,7 +76,11 @@ func PublishAtomic(ctx context.Context, nc *nats.Conn, id string, ms []*nats.Msg
 			if err != nil {
 				return 0, fmt.Errorf("beginning a batch: %w", err)
 			}
-			if _, err := readAck(answer.Data); err != nil {
+			stored, err := readAck(answer.Data)
+			if err == nil && stored != 0 {
+				err = ErrNoBatches
+			}
+			if err != nil {
 				return 0, fmt.Errorf("beginning a batch: %w", err)
 			}
 		default:

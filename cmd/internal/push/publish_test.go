@@ -139,12 +139,27 @@ func (w *wire) release(n int) {
 	w.under = w.under[n:]
 }
 
-// onWire runs a test in virtual time.
+// singly lets the intake stream take no batches, as before NATS 2.12.
+func singly(t *testing.T, js jetstream.JetStream) jetstream.JetStream {
+	t.Helper()
+	s, err := js.Stream(t.Context(), "FLEXID_PUSH")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := s.CachedInfo().Config
+	c.AllowAtomicPublish = false
+	if _, err := js.UpdateStream(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	return js
+}
+
+// onWire runs a test in virtual time, of events that are published one by one.
 func onWire(t *testing.T, fn func(t *testing.T, w *wire)) {
 	// nats.go keeps timers in a pool of the process: one that was made in another bubble must not be found here.
 	runtime.GC()
 	runtime.GC()
-	synctest.Test(t, func(t *testing.T) { fn(t, &wire{JetStream: stand(t, stream.Options{})}) })
+	synctest.Test(t, func(t *testing.T) { fn(t, &wire{JetStream: singly(t, stand(t, stream.Options{}))}) })
 }
 
 // publishing runs push without waiting for outcomes.
@@ -287,7 +302,7 @@ func TestPublishGivesUpWhatIsHopeless(t *testing.T) {
 	t.Parallel()
 	js := stand(t, stream.Options{})
 	s := spoolOf(t, slices.Concat(numbered(5), []string{`{"evidence":"banka","op":"update","document":{"kod":"BIG"}}`}, numbered(3))...)
-	w := &hopeless{&wire{JetStream: js}}
+	w := &hopeless{&wire{JetStream: singly(t, js)}}
 	err := push.Run(t.Context(), push.Options{Spool: s, Run: "r1", JS: w, Log: zerolog.Nop()})
 	if err == nil || !strings.Contains(err.Error(), "-:6: ") || !strings.Contains(err.Error(), "524288") {
 		t.Errorf("got %v", err)

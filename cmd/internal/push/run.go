@@ -22,7 +22,8 @@ type Options struct {
 	Stream stream.Options
 	Daemon Daemon // nil = stragglers are not asked about
 
-	// Wait is how long no news are waited for before Run gives up; the daemon goes on without it. 0 = publish only.
+	// Wait is how long no news are waited for before Run gives up, also where nothing can be published; the daemon goes on without
+	// it. 0 = publish only, however long that takes.
 	Wait time.Duration
 	// Ask is how long no news come before stragglers are asked about; 0 = 15 s, less where Wait is short.
 	Ask time.Duration
@@ -41,9 +42,10 @@ type runner struct {
 
 	heardTo atomic.Uint64 // sequence of the last message heard
 
-	news  chan struct{} // full while something has changed
-	mu    sync.Mutex
-	fault error // of noting, which no caller can be told
+	news   chan struct{} // full while something has changed
+	mu     sync.Mutex
+	fault  error     // of noting, which no caller can be told
+	toldAt time.Time // when the last news came
 
 	reasons reasons
 }
@@ -73,7 +75,12 @@ func Run(ctx context.Context, o Options) error {
 	}
 	defer stop()
 	err = r.publish(ctx)
-	if err == nil && o.Wait > 0 {
+	inVain := errors.Is(err, errInVain)
+	if inVain {
+		o.Log.Warn().Err(err).Msg("nothing can be published; the rest is not sent")
+		err = nil
+	}
+	if err == nil && o.Wait > 0 && !inVain {
 		err = r.wait(ctx)
 	}
 	if err == nil && o.Wait > 0 && o.Owed != nil {
@@ -160,11 +167,14 @@ func (r *runner) gather(ctx context.Context) error {
 
 func (r *runner) note(i int, result Result) {
 	news, err := r.o.Spool.Set(i, result)
+	r.mu.Lock()
 	if err != nil {
-		r.mu.Lock()
 		r.fault = err
-		r.mu.Unlock()
 	}
+	if news {
+		r.toldAt = r.o.Now()
+	}
+	r.mu.Unlock()
 	if news || err != nil {
 		select {
 		case r.news <- struct{}{}:

@@ -140,29 +140,59 @@ func (s *Spool) Counts() (c Counts, open int) {
 }
 
 func (s *Spool) record(i int) (rec record, err error) {
-	raw := make([]byte, recordSize)
-	if _, err := s.index.ReadAt(raw, int64(i)*recordSize); err != nil {
-		return rec, fmt.Errorf("reading the spool: %w", err)
+	recs, err := s.records(i, 1)
+	if err != nil {
+		return rec, err
 	}
-	_, err = binary.Decode(raw, binary.LittleEndian, &rec)
-	return rec, err
+	return recs[0], nil
+}
+
+// records reads n of them at once.
+func (s *Spool) records(i, n int) ([]record, error) {
+	raw := make([]byte, n*recordSize)
+	if _, err := s.index.ReadAt(raw, int64(i)*recordSize); err != nil {
+		return nil, fmt.Errorf("reading the spool: %w", err)
+	}
+	recs := make([]record, n)
+	_, err := binary.Decode(raw, binary.LittleEndian, recs)
+	return recs, err
 }
 
 // Entry reads event i, counted from 0.
 func (s *Spool) Entry(i int) (Entry, error) {
-	rec, err := s.record(i)
+	entries, err := s.Entries(i, 1, 0)
 	if err != nil {
 		return Entry{}, err
 	}
-	raw := make([]byte, rec.Head+rec.Body)
-	if _, err := s.data.ReadAt(raw, rec.At); err != nil {
-		return Entry{}, fmt.Errorf("reading the spool: %w", err)
+	return entries[0], nil
+}
+
+// Entries reads events from i on: at most count, and at least one, with bodies of at most so many bytes together.
+func (s *Spool) Entries(i, count, bytes int) ([]Entry, error) {
+	recs, err := s.records(i, max(1, min(count, s.Len()-i)))
+	if err != nil {
+		return nil, err
 	}
-	e := Entry{Body: raw[rec.Head:]}
-	if err := json.Unmarshal(raw[:rec.Head], &e); err != nil {
-		return Entry{}, fmt.Errorf("reading the spool: %w", err)
+	n, sum := 1, int(recs[0].Body)
+	for n < len(recs) && sum+int(recs[n].Body) <= bytes {
+		sum += int(recs[n].Body)
+		n++
 	}
-	return e, nil
+	recs = recs[:n]
+	begin, last := recs[0].At, recs[n-1]
+	raw := make([]byte, last.At+int64(last.Head)+int64(last.Body)-begin)
+	if _, err := s.data.ReadAt(raw, begin); err != nil {
+		return nil, fmt.Errorf("reading the spool: %w", err)
+	}
+	entries := make([]Entry, n)
+	for k, rec := range recs {
+		head := raw[rec.At-begin:][:rec.Head]
+		if err := json.Unmarshal(head, &entries[k]); err != nil {
+			return nil, fmt.Errorf("reading the spool: %w", err)
+		}
+		entries[k].Body = raw[rec.At-begin+int64(rec.Head):][:rec.Body:rec.Body]
+	}
+	return entries, nil
 }
 
 // Standing says what is known of event i.
@@ -181,14 +211,22 @@ func (s *Spool) Standing(i int) (o Outcome, over bool, r Result, err error) {
 }
 
 // Published notes that the stream has event i. A result may have come before the acknowledgement; it stays.
-func (s *Spool) Published(i int) error {
+func (s *Spool) Published(i int) error { return s.AllPublished(i, 1) }
+
+// AllPublished is Published for n events from i on.
+func (s *Spool) AllPublished(i, n int) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	rec, err := s.record(i)
-	if err != nil || rec.Outcome != Unsent {
+	recs, err := s.records(i, n)
+	if err != nil {
 		return err
 	}
-	return s.change(i, rec, Waiting, false)
+	for k := range recs {
+		if recs[k].Outcome == Unsent {
+			s.turn(&recs[k], Waiting, false)
+		}
+	}
+	return s.write(i, recs...)
 }
 
 // Set notes what flexid says about event i and whether that was news. An event that is over is not opened again, and one
@@ -220,18 +258,24 @@ func (s *Spool) Set(i int, r Result) (news bool, err error) {
 	news = rec.Outcome != o || rec.Over != over
 	rec.Words, rec.Length = s.wordsAt, uint32(len(raw))
 	s.wordsAt += int64(len(raw))
-	return news, s.change(i, rec, o, over)
+	s.turn(&rec, o, over)
+	return news, s.write(i, rec)
 }
 
-func (s *Spool) change(i int, rec record, o Outcome, over bool) error {
+// turn changes where an event stands, and the counts with it.
+func (s *Spool) turn(rec *record, o Outcome, over bool) {
 	s.counts[rec.Outcome]--
 	s.counts[o]++
 	if over && !rec.Over {
 		s.open--
 	}
 	rec.Outcome, rec.Over = o, over
-	raw := make([]byte, 0, recordSize)
-	raw, err := binary.Append(raw, binary.LittleEndian, &rec)
+}
+
+// write stores the records of events from i on.
+func (s *Spool) write(i int, recs ...record) error {
+	raw := make([]byte, 0, len(recs)*recordSize)
+	raw, err := binary.Append(raw, binary.LittleEndian, recs)
 	if err != nil {
 		return err
 	}

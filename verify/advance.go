@@ -52,7 +52,7 @@ func (e *Engine) advance(ctx, work context.Context, id ledger.ID, seen sight) ti
 			} else {
 				// What another replica has just done is known here before the watch tells of it. Without it the index would give
 				// the document out again at once, for as long as the watch is late.
-				e.index.put(row, e.due(row), e.o.Now(), true)
+				e.put(row, e.due(row), true)
 			}
 		}
 		if row.Revision == hint && actsFirst(row) {

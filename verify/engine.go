@@ -124,47 +124,6 @@ func (e *Engine) lookEnded(evidence string, err error) {
 	e.noteVersion()
 }
 
-// follow feeds the index from the ledger's watch.
-func (e *Engine) follow(changes <-chan ledger.Change) {
-	live := false
-	for c := range changes {
-		e.evidences.told(&c)
-		switch {
-		case c.Ready:
-			live = true
-			e.index.witness()
-			e.readyOnce.Do(func() { close(e.ready) })
-		case c.Resync:
-			// The bucket may have been restored: lower revisions than before are then the truth.
-			live = false
-			e.index.resync()
-		case c.Err != nil && c.Row.ID != "":
-			e.o.Log.Error().Err(c.Err).Str("row", string(c.Row.ID)).Msg("a row cannot be read: it is left alone")
-		case c.Err != nil:
-			e.ledgerTrouble(c.Err)
-		case c.Deleted:
-			e.o.Log.Error().Str("row", string(c.Row.ID)).Msg("a row was deleted by hand: what it said about sent documents is lost")
-			e.index.forget(c.Row.ID)
-			e.fence.forget(c.Row.ID)
-		case c.Row.ID == "":
-		default:
-			if !live { // later the control pages tell
-				e.remember(&c.Row)
-			}
-			moved := e.present(&c.Row)
-			due := e.due(&c.Row)
-			if moved && !due.IsZero() && c.Row.State != ledger.Sending {
-				due = e.o.Now() // to be stored as it counts now
-			}
-			if live && !due.IsZero() && c.Row.State != ledger.Sending {
-				// Another replica wrote this and is at it: come after it, or both would look and only one could claim.
-				due = later(due, e.o.Now().Add(afterOthers))
-			}
-			e.index.put(&c.Row, due, e.o.Now(), false)
-		}
-	}
-}
-
 // remember takes over what a row from before this start tells about the books as they are now.
 func (e *Engine) remember(row *ledger.Row) {
 	if row.FlexiID == "" || row.Era < e.marks.era() || row.Last == nil || row.Last.At.Before(e.marks.accepted()) {
@@ -193,14 +152,19 @@ func (e *Engine) arrived(row *ledger.Row) { e.tellIndex(row, false) }
 
 func (e *Engine) tellIndex(row *ledger.Row, worker bool) {
 	e.index.steady(row, walls(row), e.o.Settings.Fresh, e.o.Now())
-	e.evidences.meet(row.Evidence)
-	e.index.put(row, e.due(row), e.o.Now(), worker)
+	e.put(row, e.due(row), worker)
 	// By what the writer read, not by the index: the watch may have shown it this write already.
 	if row.State != row.Was && e.o.Observer != nil {
 		e.o.Observer.Entered(string(row.State))
 	}
 	row.Was = row.State
 	e.logParkings(row)
+}
+
+// put takes over what a row says. Whatever revision the index has, the evidence is met.
+func (e *Engine) put(row *ledger.Row, due time.Time, own bool) {
+	e.evidences.meet(row.Evidence)
+	e.index.put(row, due, e.o.Now(), own)
 }
 
 // due is when a row wants attention: its head event, something untold, or something owed.

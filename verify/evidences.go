@@ -1,10 +1,6 @@
 package verify
 
-import (
-	"sync"
-
-	"flexid/verify/ledger"
-)
+import "sync"
 
 // evidences says of which evidences the ledger has no document. Most references of a document lead to such a one (kinds of
 // documents, currencies, often partners), and asking the ledger who owns each of these numbers would cost a read for each.
@@ -22,28 +18,33 @@ type evidences struct {
 
 func newEvidences() *evidences { return &evidences{met: map[string]bool{}} }
 
-// meet is for a row that was written here.
+// meet is for a row that was read or written here, with its evidence; "" where that cannot be read.
 func (x *evidences) meet(evidence string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.met[evidence] = true
+	x.blind = x.blind || evidence == ""
 }
 
-// told is for what the watch tells.
-func (x *evidences) told(c *ledger.Change) {
+// ready is for when the watch has told of every row that was there.
+func (x *evidences) ready() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	switch {
-	case c.Ready:
-		x.whole = true
-	case c.Row.ID == "": // the watch broke, or begins anew, perhaps on a bucket that was restored, with lower revisions
-		x.whole, x.upTo = false, 0
-	case c.Row.Evidence != "":
-		x.met[c.Row.Evidence] = true
-	case !c.Deleted:
-		x.blind = true
-	}
-	x.upTo = max(x.upTo, c.Row.Revision)
+	x.whole = true
+}
+
+// reset is for when the watch broke, or begins anew, perhaps on a bucket that was restored, with lower revisions.
+func (x *evidences) reset() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.whole, x.upTo = false, 0
+}
+
+// told is for the revision of a row that the watch tells of, after its evidence was met.
+func (x *evidences) told(revision uint64) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.upTo = max(x.upTo, revision)
 }
 
 // current says that the watch has told of every row that was there when it began, and that all could be read.

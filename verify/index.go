@@ -417,6 +417,14 @@ func (x *index) knows(id ledger.ID) bool {
 	return ok || !x.witnessed
 }
 
+// has says that this revision of a row is known here, or a newer one.
+func (x *index) has(id ledger.ID, revision uint64) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	k, ok := x.known[id]
+	return ok && k.revision >= revision
+}
+
 // all lists every document.
 func (x *index) all() []ledger.ID {
 	x.mu.Lock()

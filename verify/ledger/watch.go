@@ -1,20 +1,55 @@
 package ledger
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"iter"
 	"time"
 )
 
-// Change is one thing that a watcher is told. Exactly one of these holds: Ready, Resync, Err without Row.ID (the watch is
-// broken and is being mended), or it is about the row with Row.ID.
+// Change is one thing that a watcher is told. Exactly one of these holds: Ready, Resync, Err (the watch is broken and is being
+// mended), or it is about the row with ID.
 type Change struct {
-	Row     Row   // with its Revision; only the naming fields when Err is set or Deleted
-	Deleted bool  // somebody deleted the row by hand
-	Ready   bool  // every row that was there when the watch began has been delivered
-	Resync  bool  // the watch began anew: every row comes again, then Ready. Rows may have changed in between unseen
-	Err     error // ErrNewer or a damaged row, with Row.ID; else why the watch broke: *MissingError or a lack of answers
+	ID       ID
+	Revision uint64
+	Deleted  bool  // somebody deleted the row by hand
+	Ready    bool  // every row that was there when the watch began has been delivered
+	Resync   bool  // the watch began anew: every row comes again, then Ready. Rows may have changed in between unseen
+	Err      error // why the watch broke: *MissingError or a lack of answers
+
+	value []byte
+}
+
+// Row reads the row as it is stored at the revision. A watcher that has written it knows it already and need not ask: most changes
+// are its own, and reading one costs more than all else about it. Errors: ErrNewer, with what names the document; a damaged row.
+func (c Change) Row() (Row, error) { return rowOf(c.value, c.Revision, c.ID) }
+
+// Evidence is the row's, found without reading all of it; "" where it cannot be found.
+func (c Change) Evidence() string {
+	d := json.NewDecoder(bytes.NewReader(c.value))
+	if t, err := d.Token(); err != nil || t != json.Delim('{') {
+		return ""
+	}
+	for d.More() {
+		name, err := d.Token()
+		if err != nil {
+			return ""
+		}
+		if name == "evidence" {
+			var evidence string
+			if d.Decode(&evidence) != nil {
+				return ""
+			}
+			return evidence
+		}
+		var skipped json.RawMessage
+		if d.Decode(&skipped) != nil {
+			return ""
+		}
+	}
+	return ""
 }
 
 // Pauses before a broken watch begins anew.
@@ -93,12 +128,7 @@ func (f *feed) supervise(ctx context.Context, to supervisor) {
 }
 
 func changeOf(r record) Change {
-	id := ID(r.key[len(rowPrefix):])
-	if r.deleted {
-		return Change{Row: Row{ID: id, Revision: r.revision}, Deleted: true}
-	}
-	row, err := rowOf(r.value, r.revision, id)
-	return Change{Row: row, Err: err}
+	return Change{ID: ID(r.key[len(rowPrefix):]), Revision: r.revision, Deleted: r.deleted, value: r.value}
 }
 
 // errEnough ends a feed that has delivered what was asked for.
@@ -111,11 +141,14 @@ func (l *Ledger) List(ctx context.Context, from func(*Row) bool) iter.Seq2[Row, 
 	return func(yield func(Row, error) bool) {
 		f := feed{store: l.store, prefix: rowPrefix, ready: func() error { return errEnough }}
 		f.value = func(r record) error {
-			c := changeOf(r)
-			if c.Deleted || c.Err == nil && from != nil && !from(&c.Row) {
+			if r.deleted {
 				return nil
 			}
-			if !yield(c.Row, c.Err) {
+			row, err := changeOf(r).Row()
+			if err == nil && from != nil && !from(&row) {
+				return nil
+			}
+			if !yield(row, err) {
 				return errEnough
 			}
 			return nil

@@ -63,18 +63,22 @@ func (w *watched) note(c Change) {
 		w.resyncs++
 		w.rows = map[ID]Row{}
 	case c.Deleted:
-		w.deleted = append(w.deleted, c.Row.ID)
-		delete(w.rows, c.Row.ID)
+		w.deleted = append(w.deleted, c.ID)
+		delete(w.rows, c.ID)
 	case c.Err != nil:
 		w.errs = append(w.errs, c.Err)
-		if c.Row.ID != "" {
-			w.rows[c.Row.ID] = c.Row
-		}
 	default:
-		if old, ok := w.rows[c.Row.ID]; ok && old.Revision >= c.Row.Revision {
-			w.t.Fatalf("row %s came with revision %d after %d", c.Row.ID, c.Row.Revision, old.Revision)
+		row, err := c.Row()
+		if err != nil {
+			w.errs = append(w.errs, err)
 		}
-		w.rows[c.Row.ID] = c.Row
+		if old, ok := w.rows[c.ID]; ok && old.Revision >= c.Revision {
+			w.t.Fatalf("row %s came with revision %d after %d", c.ID, c.Revision, old.Revision)
+		}
+		want(w.t, "id of a row", row.ID, c.ID)
+		want(w.t, "revision of a row", row.Revision, c.Revision)
+		want(w.t, "evidence of a row", c.Evidence(), row.Evidence)
+		w.rows[c.ID] = row
 	}
 }
 
@@ -263,12 +267,14 @@ func TestWatchEndsWithItsContext(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		c, err := l.Watch(ctx)
 		noErr(t, err)
-		want(t, "first", (<-c).Row.State, Queued)
+		first, err := (<-c).Row()
+		noErr(t, err)
+		want(t, "first", first.State, Queued)
 		<-time.After(time.Hour) // virtual: longer than any pull, heartbeat or idle limit
 		n := 1
 		for change := range c {
 			noErr(t, change.Err)
-			if change.Row.ID != "" {
+			if change.ID != "" {
 				n++
 			}
 			if change.Ready {

@@ -28,7 +28,7 @@ func (i *Intake) Take(ctx context.Context, ms []Message, cursor func(n int) *led
 	events := make([]verify.Event, len(ms))
 	for n, m := range ms {
 		events[n] = i.Decoder.Decode(m)
-		events[n].Again = m.Again
+		events[n].Replayed = m.Replayed
 	}
 	receipts, err := i.Acceptor.AcceptAll(ctx, events, cursor, careful)
 	if err != nil {
@@ -36,7 +36,7 @@ func (i *Intake) Take(ctx context.Context, ms []Message, cursor func(n int) *led
 	}
 	for n, receipt := range receipts {
 		// The line for people is written when it parks, as of every parking.
-		if e := events[n]; e.Problem != "" && !receipt.Again {
+		if e := events[n]; e.Problem != "" && !receipt.Known {
 			i.Log.Debug().Str("evidence", e.Evidence).Str("key", e.Key).Str("event_id", e.EventID).
 				Uint64("seq", ms[n].Seq).Str("problem", e.Problem).Msg("event cannot be read; it is parked with its bytes")
 		}

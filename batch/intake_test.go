@@ -29,7 +29,7 @@ func (s *store) AcceptAll(_ context.Context, events []verify.Event, _ func(int) 
 	s.careful = careful
 	for _, e := range events[:min(2, len(events))] {
 		s.events = append(s.events, e)
-		receipts = append(receipts, verify.Receipt{Evidence: e.Evidence, Key: e.Key, Again: s.again})
+		receipts = append(receipts, verify.Receipt{Evidence: e.Evidence, Key: e.Key, Known: s.again})
 	}
 	return receipts, nil
 }
@@ -39,12 +39,12 @@ func TestIntakeHandsEveryEventOver(t *testing.T) {
 	s := &store{}
 	in := &batch.Intake{Decoder: decoder, Acceptor: s, Log: zerolog.New(&log)}
 	again := message(invoice, `{"kod":"A"}`)
-	again.Again = true
+	again.Replayed = true
 	n, err := in.Take(t.Context(), []batch.Message{again, message(invoice, `{`), message(invoice, `{`)}, nil, true)
 	if n != 2 || err != nil || !s.careful {
 		t.Fatalf("%d taken, careful %v: %v", n, s.careful, err)
 	}
-	if len(s.events) != 2 || !s.events[0].Again || s.events[1].Again || s.events[0].Key != "A" || s.events[1].Problem == "" || string(s.events[1].Raw) != "{" {
+	if len(s.events) != 2 || !s.events[0].Replayed || s.events[1].Replayed || s.events[0].Key != "A" || s.events[1].Problem == "" || string(s.events[1].Raw) != "{" {
 		t.Errorf("accepted: %+v", s.events)
 	}
 	if lines := strings.Count(log.String(), "\n"); lines != 1 || !strings.Contains(log.String(), "not JSON") {

@@ -12,5 +12,5 @@ type Message struct {
 	Seq      uint64
 	Time     time.Time // when the stream took it
 	Received time.Time // when we got it
-	Again    bool      // it may have been taken before the ledger or the stream was set back
+	Replayed bool      // it may have been taken before the ledger or the stream was set back
 }

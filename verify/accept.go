@@ -28,7 +28,7 @@ func (e *Engine) alone(ctx context.Context, put func(b *ledger.Batch) error) err
 	if err := e.hasBegun(ctx); err != nil {
 		return err
 	}
-	for known := e.index.knows; ; known = nil {
+	for known := e.scheduler.knows; ; known = nil {
 		b := e.o.Ledger.Begin(known)
 		if err := put(b); err != nil {
 			return err
@@ -61,15 +61,15 @@ func (e *Engine) commit(ctx context.Context, b *ledger.Batch, c *ledger.Cursor) 
 	return nil
 }
 
-// AcceptAll makes events durable at their documents, in order, as many of them as go into one batch, and tells of each what
-// became of it; after a nil error the ledger owns the schedule of those. cursor, if not nil, says for a number of events how far
-// their stream is taken with them: it moves in the same batch. careful is for events of which a batch was refused: nothing
-// is taken to be new without a look. Errors are those of ledger.Batch.Commit; after each of them everything is read again.
+// AcceptAll makes events durable at their documents, in order, as many of them as go into one batch, and says of each what became
+// of it; after a nil error the ledger owns the schedule of those. cursor, if not nil, says for a number of events how far their
+// stream is taken with them: it moves in the same batch. careful is for events of which a batch was refused: nothing is taken to
+// be new without a look. Errors are those of ledger.Batch.Commit; after each of them everything is read again.
 func (e *Engine) AcceptAll(ctx context.Context, ins []Event, cursor func(n int) *ledger.Cursor, careful bool) ([]Receipt, error) {
 	if err := e.hasBegun(ctx); err != nil {
 		return nil, err
 	}
-	known := e.index.knows
+	known := e.scheduler.knows
 	if careful {
 		known = nil
 	}
@@ -133,17 +133,17 @@ func (e *Engine) take(ctx context.Context, b *ledger.Batch, in Event) (Receipt, 
 			return receipt, row, fmt.Errorf("recording event id %q: %w", in.EventID, e.storeError(err))
 		}
 		// The same place in the stream is the same message delivered again, also if it is read otherwise now.
-		again := !claim.New && claim.Ref != ev.Stream
-		if again {
-			if again, err = e.ofThisCompany(ctx, b, claim.Row); err != nil {
+		repeated := !claim.New && claim.Ref != ev.Stream
+		if repeated {
+			if repeated, err = e.ofThisCompany(ctx, b, claim.Row); err != nil {
 				return receipt, row, err
 			}
 		}
 		switch {
-		case again && claim.Same:
-			receipt, err := e.acceptAgain(ctx, b, receipt, row, ev)
+		case repeated && claim.Same:
+			receipt, err := e.acceptRepeat(ctx, b, receipt, row, ev)
 			return receipt, row, err
-		case again:
+		case repeated:
 			ev.Born = ledger.IDReused
 			ev.Problem = &ledger.Problem{Text: fmt.Sprintf(
 				"event id %q was used before for another document or content: send the change with an event id of its own", in.EventID)}
@@ -195,9 +195,9 @@ func (e *Engine) Knows(ctx context.Context, in Event) (known, same bool, err err
 // mostKey bounds what a sender may call a document, in bytes: the row keeps the key as it was given.
 const mostKey = 1024
 
-// acceptAgain: the same event with the same document. It costs no write. It is added to the history only where it would
-// not hide what became of the first one.
-func (e *Engine) acceptAgain(ctx context.Context, b *ledger.Batch, receipt Receipt, row ledger.Row, ev ledger.Event) (Receipt, error) {
+// acceptRepeat takes in an event that came before with the same document. It costs no write to Flexi. It is added to the history
+// only where it would not hide what became of the first one.
+func (e *Engine) acceptRepeat(ctx context.Context, b *ledger.Batch, receipt Receipt, row ledger.Row, ev ledger.Event) (Receipt, error) {
 	have, err := b.Get(ctx, row.ID)
 	if err != nil && !errors.Is(err, ledger.ErrNoRow) {
 		return receipt, fmt.Errorf("reading %s: %w", receipt.Key, e.storeError(err))
@@ -219,7 +219,7 @@ func (e *Engine) acceptAgain(ctx context.Context, b *ledger.Batch, receipt Recei
 		}
 		return e.append(ctx, b, receipt, row, ev)
 	}
-	receipt.State, receipt.Reason, receipt.Again = string(have.State), string(have.Reason), true
+	receipt.State, receipt.Reason, receipt.Known = string(have.State), string(have.Reason), true
 	return receipt, nil
 }
 
@@ -239,7 +239,7 @@ func (e *Engine) append(ctx context.Context, b *ledger.Batch, receipt Receipt, r
 		}
 	})
 	if errors.Is(err, ledger.ErrHave) {
-		receipt.Again, err = true, nil
+		receipt.Known, err = true, nil
 	}
 	if err != nil {
 		return receipt, fmt.Errorf("appending event %s to %s/%s: %w", ev.EventID, row.Evidence, row.Key, e.storeError(err))
@@ -269,7 +269,7 @@ func (e *Engine) appended(r *ledger.Row, ev *ledger.Event) {
 // eventOf turns an event into what the ledger keeps.
 func eventOf(in Event) ledger.Event {
 	ev := ledger.Event{
-		EventID: in.EventID, Given: in.Given, Op: in.Op, Received: in.Received.UTC(), Subject: in.Subject, Derived: in.Derived, Again: in.Again,
+		EventID: in.EventID, Given: in.Given, Op: in.Op, Received: in.Received.UTC(), Subject: in.Subject, Derived: in.Derived, Replayed: in.Replayed,
 		Stream: ledger.StreamRef{Stream: in.Stream, Seq: in.Seq, Time: in.StreamTime.UTC()},
 	}
 	if in.Version != "" {

@@ -97,13 +97,13 @@ func TestToldUntilStored(t *testing.T) {
 		b.until(time.Minute, "confirmed", func() bool { return b.row("A").State == ledger.Confirmed })
 		b.pass(time.Minute)
 		b.halt()
-		if n := len(b.row("A").Untold); n != 1 {
+		if n := len(b.row("A").ToNotify); n != 1 {
 			b.t.Fatalf("%d untold", n)
 		}
 		b.told.fail = nil
 		b.start()
 		b.until(time.Minute, "told, and the row says so", func() bool {
-			return len(b.told.done()) == 1 && len(b.row("A").Untold) == 0
+			return len(b.told.done()) == 1 && len(b.row("A").ToNotify) == 0
 		})
 		b.wantWrites(1)
 	})

@@ -12,24 +12,24 @@ import (
 	"flexid/verify/ledger"
 )
 
-// turn is what one step of a document came to.
-type turn struct {
-	again bool      // something changed: take the next step at once
-	at    time.Time // nothing to do before; kept in memory only
+// stepResult says how to go on with a document after one step.
+type stepResult struct {
+	goOn bool      // something changed: take the next step at once
+	at   time.Time // nothing to do before; kept in memory only
 }
 
-func at(t time.Time) turn { return turn{at: t} }
+func waitUntil(t time.Time) stepResult { return stepResult{at: t} }
 
-func again() turn { return turn{again: true} }
+func continueNow() stepResult { return stepResult{goOn: true} }
 
 // mostSteps bounds one visit of a document, so that a fault of ours can never spin.
 const mostSteps = 64
 
 // advance takes a document as far as it goes now. It is the one way for a first send, a redelivery, a restart and a
 // person's resend; the row alone says where it stands. It returns when the document wants attention again.
-func (e *Engine) advance(ctx, work context.Context, id ledger.ID, seen sight) time.Time {
+func (e *Engine) advance(ctx, work context.Context, id ledger.ID, seen observation) time.Time {
 	var row *ledger.Row
-	least := seen.revision // a row in hand that is older than what the index has seen would be put away with what it lacks
+	least := seen.revision // a row in hand that is older than what the scheduler has seen would be put away with what it lacks
 	var hint uint64        // revision of a row in hand that no compare-and-set has proved yet
 	moved := false
 	for range mostSteps {
@@ -42,7 +42,7 @@ func (e *Engine) advance(ctx, work context.Context, id ledger.ID, seen sight) ti
 			case errors.Is(err, ledger.ErrNewer):
 				return time.Time{}
 			case err != nil:
-				return e.stumble(ctx, "reading a row", id, err)
+				return e.retrySoon(ctx, "reading a row", id, err)
 			}
 			row, hint, least = &got, 0, fromLeader
 			moved = e.present(row)
@@ -50,7 +50,7 @@ func (e *Engine) advance(ctx, work context.Context, id ledger.ID, seen sight) ti
 			if inHand {
 				hint = row.Revision
 			} else {
-				// What another replica has just done is known here before the watch tells of it. Without it the index would give
+				// What another replica has just done is known here before the watch tells of it. Without it the scheduler would give
 				// the document out again at once, for as long as the watch is late.
 				e.put(row, e.due(row), true)
 			}
@@ -59,10 +59,10 @@ func (e *Engine) advance(ctx, work context.Context, id ledger.ID, seen sight) ti
 			row = nil
 			continue
 		}
-		var t turn
+		var t stepResult
 		var err error
 		if moved && row.State != ledger.Sending {
-			t, err = again(), e.save(ctx, row)
+			t, err = continueNow(), e.save(ctx, row)
 		} else {
 			t, err = e.step(ctx, work, row, seen)
 		}
@@ -75,8 +75,8 @@ func (e *Engine) advance(ctx, work context.Context, id ledger.ID, seen sight) ti
 			if e.hopeless(row, err) && ctx.Err() == nil {
 				return e.giveUp(ctx, id, err)
 			}
-			return e.stumble(ctx, "working on "+row.Evidence+"/"+row.Key, id, err)
-		case t.again:
+			return e.retrySoon(ctx, "working on "+row.Evidence+"/"+row.Key, id, err)
+		case t.goOn:
 		case !t.at.IsZero():
 			return t.at
 		default:
@@ -89,15 +89,15 @@ func (e *Engine) advance(ctx, work context.Context, id ledger.ID, seen sight) ti
 // fromLeader as the least revision asks the leader.
 const fromLeader = math.MaxUint64
 
-// actsFirst says that the next step of a row tells the outside something, or writes another key of the ledger, before it stores
-// the row. On a row in hand that somebody has changed it would tell twice what became of an event, or leave an older story of it.
+// actsFirst says that the next step of a row notifies somebody, or writes another key of the ledger, before it stores the row. On
+// a row in hand that somebody has changed it would notify twice of what became of an event, or leave an older story of it.
 func actsFirst(row *ledger.Row) bool {
 	w := row.Work
-	return len(row.Untold) > 0 || len(row.Parkings) > 0 || w != nil && w.Final && row.More()
+	return len(row.ToNotify) > 0 || len(row.Parkings) > 0 || w != nil && w.Final && row.More()
 }
 
-// stumble logs what hindered a step and tries again soon: nothing is lost, the row is as it was.
-func (e *Engine) stumble(ctx context.Context, doing string, id ledger.ID, err error) time.Time {
+// retrySoon logs what hindered a step and has it tried again soon: nothing is lost, the row is as it was.
+func (e *Engine) retrySoon(ctx context.Context, doing string, id ledger.ID, err error) time.Time {
 	e.noteTrouble(err)
 	if ctx.Err() == nil {
 		e.o.Log.Warn().Err(err).Str("row", string(id)).Msg(doing)
@@ -106,42 +106,42 @@ func (e *Engine) stumble(ctx context.Context, doing string, id ledger.ID, err er
 }
 
 // step does the next thing a row wants. Every change of state in it is one compare-and-set.
-func (e *Engine) step(ctx, work context.Context, row *ledger.Row, seen sight) (turn, error) {
+func (e *Engine) step(ctx, work context.Context, row *ledger.Row, seen observation) (stepResult, error) {
 	now := e.o.Now()
 
 	// 1. A send that nobody here runs: by an earlier run of ours it is over, by somebody else only after his lease.
 	if row.State == ledger.Sending {
 		if l := row.Lease; l != nil && l.Instance != e.o.Settings.Instance {
-			free := now.Add(l.For) // a revision that the index has not shown yet was watched for no time at all
+			free := now.Add(l.For) // a revision that the scheduler has not shown yet was watched for no time at all
 			if row.Revision == seen.revision {
 				free = seen.at.Add(l.For)
 			}
 			if now.Before(free) {
-				return at(free), nil
+				return waitUntil(free), nil
 			}
 		}
-		return again(), e.takeOver(ctx, row)
+		return continueNow(), e.takeOver(ctx, row)
 	}
 
-	// 2. What the outside has not been told yet.
-	if len(row.Untold) > 0 || len(row.Parkings) > 0 {
-		return e.tellAll(ctx, row)
+	// 2. Notifications that the stream has not stored yet.
+	if len(row.ToNotify) > 0 || len(row.Parkings) > 0 {
+		return e.notify(ctx, row)
 	}
 
-	// 3. The next event of the queue, once the current one is over and nothing is owed: a look may find that what the next one
+	// 3. The next event of the queue, once the current one is over and no follow-up is due: a look may find that what the next one
 	// builds on is gone.
 	if (row.Work == nil || row.Work.Final) && row.More() {
-		if row.Work != nil && e.lookIsDue(row) {
+		if row.Work != nil && e.followUpDue(row) {
 			return e.check(ctx, row, len(row.Late) > 0 && !now.Before(row.Late[0]))
 		}
 		if quiet := e.settled(row); now.Before(quiet) {
 			return e.showNext(ctx, row, quiet)
 		}
 		if err := e.foldBase(ctx, row); err != nil {
-			return turn{}, err
+			return stepResult{}, err
 		}
 		if err := e.begin(ctx, row); err != nil {
-			return turn{}, err
+			return stepResult{}, err
 		}
 	}
 
@@ -157,8 +157,8 @@ func (e *Engine) step(ctx, work context.Context, row *ledger.Row, seen sight) (t
 		}
 	}
 
-	// 5. What is owed whatever the state.
-	return e.owed(ctx, row)
+	// 5. Follow-ups, whatever the state.
+	return e.followUp(ctx, row)
 }
 
 // begin makes the next event the current one, in memory: the first compare-and-set that it leads to stores it. The story
@@ -183,17 +183,17 @@ func (e *Engine) begin(ctx context.Context, row *ledger.Row) error {
 }
 
 // showNext lets a row that waits for the settle time of the event before show the event that waits.
-func (e *Engine) showNext(ctx context.Context, row *ledger.Row, quiet time.Time) (turn, error) {
+func (e *Engine) showNext(ctx context.Context, row *ledger.Row, quiet time.Time) (stepResult, error) {
 	if row.State == ledger.Queued && row.Reason == ledger.Waiting {
-		return at(quiet), nil
+		return waitUntil(quiet), nil
 	}
 	ev, err := e.o.Ledger.CachedEvent(ctx, row, row.Next())
 	if err != nil {
-		return turn{}, fmt.Errorf("reading event %d: %w", row.Next(), err)
+		return stepResult{}, fmt.Errorf("reading event %d: %w", row.Next(), err)
 	}
 	describe(row, &ev, e.o.Settings.Zone)
 	row.State, row.Reason, row.Cause, row.Sends, row.Due = ledger.Queued, ledger.Waiting, "", 0, quiet
-	return at(quiet), e.save(ctx, row)
+	return waitUntil(quiet), e.save(ctx, row)
 }
 
 // keepStory writes what became of an event that is over beside its body. Doing it twice is harmless.
@@ -217,7 +217,7 @@ func (e *Engine) keepStory(ctx context.Context, row *ledger.Row, w *ledger.Work)
 	return nil
 }
 
-// save stores one row under compare-and-set and tells index and metrics.
+// save stores one row under compare-and-set, then updates scheduler and metrics.
 func (e *Engine) save(ctx context.Context, row *ledger.Row) error {
 	row.Updated = e.o.Now()
 	e.express(row)
@@ -269,7 +269,7 @@ func (e *Engine) settled(row *ledger.Row) time.Time {
 	if row.Quiet.IsZero() || w == nil || w.Opens == 0 {
 		return row.Quiet
 	}
-	over, ok := e.index.closesAt(row)
+	over, ok := e.scheduler.closesAt(row)
 	if !ok {
 		return row.Quiet
 	}
@@ -309,7 +309,7 @@ func (e *Engine) finish(row *ledger.Row, s ledger.State, r ledger.Reason) {
 	w.Final, w.Open, w.Mates = true, false, nil
 	w.End = &ledger.End{State: s, Reason: r, Cause: row.Cause, Sends: row.Sends, At: now}
 	row.State, row.Reason, row.Lease, row.Due = s, r, nil, time.Time{}
-	e.untold(row)
+	e.mustNotify(row)
 	if w.Opens > 0 {
 		row.Late = e.lateLooks(now)
 	}
@@ -321,9 +321,9 @@ func (e *Engine) finish(row *ledger.Row, s ledger.State, r ledger.Reason) {
 	}
 }
 
-func (e *Engine) untold(row *ledger.Row) {
-	if !slices.Contains(row.Untold, row.Work.N) {
-		row.Untold = append(row.Untold, row.Work.N)
+func (e *Engine) mustNotify(row *ledger.Row) {
+	if !slices.Contains(row.ToNotify, row.Work.N) {
+		row.ToNotify = append(row.ToNotify, row.Work.N)
 	}
 }
 
@@ -364,7 +364,7 @@ func (e *Engine) confirm(row *ledger.Row, ev *ledger.Event, x effect) {
 			row.Known = nil // the next document under this key begins anew
 		}
 		forgetRecord(row)
-		e.look.gone(row.Evidence)
+		e.looker.gone(row.Evidence)
 		return
 	}
 	if x.flexiID != "" {
@@ -412,7 +412,7 @@ func (e *Engine) park(row *ledger.Row, r ledger.Reason, p ledger.Problem) {
 	if row.Work.Opens > 0 && len(row.Late) == 0 {
 		row.Late = e.lateLooks(e.o.Now())
 	}
-	e.untold(row)
+	e.mustNotify(row)
 }
 
 // unknownEvery is how often a document parked as unknown is looked at on its own.

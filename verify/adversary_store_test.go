@@ -88,7 +88,7 @@ func TestDeathBetweenTwoEvents(t *testing.T) {
 				return each(rows, errStore)
 			}
 			errs := h.Ledger.Settle(ctx, rows)
-			if r := rows[0]; errs[0] == nil && r.Work != nil && r.Work.Final && r.Head < r.Tail && len(r.Untold) == 0 {
+			if r := rows[0]; errs[0] == nil && r.Work != nil && r.Work.Final && r.Head < r.Tail && len(r.ToNotify) == 0 {
 				gone.Store(true)
 			}
 			return errs

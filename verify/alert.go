@@ -25,11 +25,11 @@ type Alert struct {
 	Cause    string        `json:"cause,omitempty"`
 }
 
-// mostParkings bounds what one row keeps of them while nobody can be told.
+// mostParkings bounds what one row keeps of them while they cannot be published.
 const mostParkings = 8
 
-// parking notes that the current event is about to be parked. It is told until the stream has stored it, so that no
-// parking goes unheard over a restart; one that says the same again of the same event is none.
+// parking notes that the current event is about to be parked. It is published until the stream has stored it, so that
+// no parking goes unheard over a restart; one that says the same of the same event is none.
 func (e *Engine) parking(row *ledger.Row, r ledger.Reason, text string) {
 	if row.State == ledger.Parked && row.Reason == r && !row.Work.Final {
 		return
@@ -64,33 +64,33 @@ func causeOf(row *ledger.Row, p *ledger.Parking) string {
 
 func addressOf(row *ledger.Row) Address { return Address{row.Evidence, row.Source, row.Key} }
 
-// alertParking tells of one parking; its id is the same after a restart, so that who hears it twice can know.
+// alertParking publishes one parking; its id is the same after a restart, so that who hears it twice can know.
 func (e *Engine) alertParking(ctx context.Context, row *ledger.Row, p ledger.Parking) error {
 	a := Alert{Time: p.At.UTC(), Kind: string(p.Reason), Text: p.Text, Document: addressOf(row).String(), Evidence: row.Evidence,
 		Source: row.Source, Key: row.Key, Number: row.Number, State: ledger.Parked, Reason: p.Reason, Cause: causeOf(row, &p)}
 	id := fmt.Sprintf("alert.%s.%d.%d", row.ID, p.N, p.At.UnixNano())
-	if err := e.tellAlert(ctx, id, a); err != nil {
+	if err := e.publishAlert(ctx, id, a); err != nil {
 		return fmt.Errorf("alerting that event %d is parked: %w", p.N, err)
 	}
 	return nil
 }
 
-// alertStop tells that writes stopped. It is a convenience: the status says the same for as long as they are, and the line
-// in the log was written when they stopped.
+// alertStop publishes that writes stopped. It is a convenience: the status says the same for as long as they are, and the line in
+// the log was written when they stopped.
 func (e *Engine) alertStop(ctx context.Context, st Stop) {
-	if e.o.Teller == nil {
+	if e.o.Notifier == nil {
 		return
 	}
 	a := Alert{Time: e.o.Now().UTC(), Kind: st.Reason, Text: st.Text, Remedy: st.Remedy, Evidence: st.Evidence}
-	if err := e.tellAlert(ctx, "", a); err != nil {
+	if err := e.publishAlert(ctx, "", a); err != nil {
 		e.o.Log.Warn().Err(err).Str("kind", st.Reason).Msg("an alert could not be published")
 	}
 }
 
-func (e *Engine) tellAlert(ctx context.Context, id string, a Alert) error {
+func (e *Engine) publishAlert(ctx context.Context, id string, a Alert) error {
 	body, err := json.Marshal(a)
 	if err != nil {
 		return fmt.Errorf("writing an alert: %w", err)
 	}
-	return e.o.Teller.Tell(ctx, "alert", a.Kind, id, body)
+	return e.o.Notifier.Notify(ctx, "alert", a.Kind, id, body)
 }

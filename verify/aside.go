@@ -46,7 +46,7 @@ func (e *Engine) setAside(ctx context.Context, b *ledger.Batch, in Event, meant 
 		receipt := Receipt{Evidence: row.Evidence, Source: row.Source, Key: row.Key, State: string(got.State), Reason: string(got.Reason)}
 		switch {
 		case errors.Is(err, ledger.ErrHave):
-			receipt.Again = true
+			receipt.Known = true
 			return receipt, nil
 		case err == nil:
 			e.o.Log.Debug().Str("document", addressOf(&meant).String()).Str("under", addressOf(&row).String()).Str("event_id", in.EventID).

@@ -112,7 +112,7 @@ func TestWhatCanNeverBeStored(t *testing.T) {
 				}
 				again, err := b.eng.Accept(b.t.Context(), ev) // delivered again
 				must(b.t, err)
-				if !again.Again {
+				if !again.Known {
 					b.t.Error("a message that is delivered again is set aside twice")
 				}
 				b.becomes("B", time.Minute, ledger.Confirmed, "")
@@ -187,7 +187,7 @@ func TestResendOfWhatWasSetAside(t *testing.T) {
 		b.wantRecords("A", 1)
 		b.becomes(aside, time.Minute, ledger.Dropped, "")
 		b.until(time.Minute, "told that it is over", func() bool {
-			return slices.ContainsFunc(b.told.done(), func(m verify.Told) bool {
+			return slices.ContainsFunc(b.told.done(), func(m verify.Notice) bool {
 				return m.Key == aside && m.EventID == "e1" && m.State == ledger.Dropped && m.SenderKey == "A"
 			})
 		})
@@ -300,7 +300,7 @@ func TestEventDeletedByHand(t *testing.T) {
 		b.push(flexi.Create, "A", invoice("A", "popis", "Druhý"))
 		b.eng.EndStop("person")
 		b.becomes("A", 10*time.Minute, ledger.Confirmed, "")
-		var first *verify.Told
+		var first *verify.Notice
 		for _, m := range b.told.done() {
 			if m.State == ledger.Parked {
 				first = &m

@@ -38,7 +38,7 @@ type bench struct {
 	wrap     func(verify.Ledger) verify.Ledger
 	store    verify.Store // in place of state, nil = state itself
 	set      verify.Settings
-	told     *tellers
+	told     *notifiers
 	seen     counts
 	seq      uint64
 	ahead    time.Duration // how far the clock of the next engine is ahead
@@ -53,14 +53,14 @@ type bench struct {
 	runs int
 }
 
-type tellers struct {
+type notifiers struct {
 	mu   sync.Mutex
-	msgs []verify.Told
+	msgs []verify.Notice
 	kind []string
 	fail func() error
 }
 
-func (t *tellers) Tell(_ context.Context, kind, token, _ string, body []byte) error {
+func (t *notifiers) Notify(_ context.Context, kind, token, _ string, body []byte) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.fail != nil {
@@ -72,7 +72,7 @@ func (t *tellers) Tell(_ context.Context, kind, token, _ string, body []byte) er
 		t.kind = append(t.kind, token)
 		return nil
 	}
-	var m verify.Told
+	var m verify.Notice
 	if err := json.Unmarshal(body, &m); err != nil {
 		return err
 	}
@@ -80,16 +80,16 @@ func (t *tellers) Tell(_ context.Context, kind, token, _ string, body []byte) er
 	return nil
 }
 
-func (t *tellers) alerts() []string {
+func (t *notifiers) alerts() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return append([]string{}, t.kind...)
 }
 
-func (t *tellers) done() []verify.Told {
+func (t *notifiers) done() []verify.Notice {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return append([]verify.Told{}, t.msgs...)
+	return append([]verify.Notice{}, t.msgs...)
 }
 
 func settings() verify.Settings {
@@ -126,7 +126,7 @@ func virtual(t *testing.T, fn func(b *bench)) {
 
 func newBench(t *testing.T, dir string, fo flexitest.Options) *bench {
 	t.Helper()
-	b := &bench{t: t, set: settings(), told: &tellers{}, log: zerolog.Nop()}
+	b := &bench{t: t, set: settings(), told: &notifiers{}, log: zerolog.Nop()}
 	if os.Getenv("FLEXID_TEST_LOG") != "" {
 		b.log = zerolog.New(zerolog.NewConsoleWriter(zerolog.ConsoleTestWriter(t))).With().Logger()
 	}
@@ -200,7 +200,7 @@ func (b *bench) engine(set verify.Settings, wrap func(verify.Ledger) verify.Ledg
 		store = b.store
 	}
 	eng, err := verify.New(verify.Options{
-		ERP: erp, Ledger: led, State: store, Teller: b.told, Observer: &b.seen, Budget: b.budget, Settings: set, Log: b.log,
+		ERP: erp, Ledger: led, State: store, Notifier: b.told, Observer: &b.seen, Budget: b.budget, Settings: set, Log: b.log,
 		Rand: func() float64 { return 0.5 },
 		Now:  func() time.Time { return b.clock().Add(ahead) },
 	})

@@ -22,27 +22,27 @@ func (e *Engine) Candidates(number string, states func(Standing) bool) (ids []le
 	if !e.evidences.current() {
 		return nil, false
 	}
-	return e.index.candidatesFor(FoldNumber(number), states)
+	return e.scheduler.candidatesFor(FoldNumber(number), states)
 }
 
 // mostCandidates is how many documents, of all, are read one by one rather than all in one go: a single read costs five times as
 // much.
 func mostCandidates(all int) int { return max(200, all/5) }
 
-func (x *index) candidatesFor(number string, states func(Standing) bool) (ids []ledger.ID, ok bool) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
+func (sc *scheduler) candidatesFor(number string, states func(Standing) bool) (ids []ledger.ID, ok bool) {
+	sc.mu.Lock()
+	defer sc.mu.Unlock()
 	if number != "" {
-		ids = x.numbers.of(x.numberKey(number))
-		return ids, len(ids) <= mostCandidates(len(x.known))
+		ids = sc.numbers.of(sc.numberKey(number))
+		return ids, len(ids) <= mostCandidates(len(sc.rows))
 	}
 	n := 0
 	var wanted []*standing
-	for _, at := range x.standings {
+	for _, at := range sc.standings {
 		if !states(at.Standing) {
 			continue
 		}
-		if n += at.documents; at.open == nil || n > mostCandidates(len(x.known)) {
+		if n += at.documents; at.open == nil || n > mostCandidates(len(sc.rows)) {
 			return nil, false
 		}
 		wanted = append(wanted, at)
@@ -88,23 +88,23 @@ func (n *numbers) remove(key uint64, id ledger.ID) {
 }
 
 // addNumberOf gives the key of the number that a row shows, 0 for none.
-func (x *index) addNumberOf(row *ledger.Row) uint64 {
+func (sc *scheduler) addNumberOf(row *ledger.Row) uint64 {
 	number := FoldNumber(row.Number)
 	if number == "" {
 		return 0
 	}
-	key := x.numberKey(number)
-	x.numbers.add(key, row.ID)
+	key := sc.numberKey(number)
+	sc.numbers.add(key, row.ID)
 	return key
 }
 
-func (x *index) dropNumberOf(id ledger.ID, key uint64) {
+func (sc *scheduler) dropNumberOf(id ledger.ID, key uint64) {
 	if key != 0 {
-		x.numbers.remove(key, id)
+		sc.numbers.remove(key, id)
 	}
 }
 
 // numberKey is short, since there is one for each document. Two numbers of one key only cost a read.
-func (x *index) numberKey(number string) uint64 {
-	return max(1, maphash.String(x.seed, "number\x00"+number))
+func (sc *scheduler) numberKey(number string) uint64 {
+	return max(1, maphash.String(sc.seed, "number\x00"+number))
 }

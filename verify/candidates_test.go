@@ -18,11 +18,11 @@ func TestCandidates(t *testing.T) {
 	}
 	numbers := []string{"", "fv-1", " FV-1", "FV-2", "FV-3", "Č-1", "C\u030c-1"}
 	rnd := rand.New(rand.NewPCG(1, 2))
-	x := newIndex(nil)
+	sc := newScheduler(nil)
 	rows := map[ledger.ID]*ledger.Row{}
 	check := func(what, number string, states func(Standing) bool) {
 		t.Helper()
-		got, ok := x.candidatesFor(FoldNumber(number), states)
+		got, ok := sc.candidatesFor(FoldNumber(number), states)
 		slices.Sort(got)
 		var want []ledger.ID
 		for id, r := range rows {
@@ -39,24 +39,24 @@ func TestCandidates(t *testing.T) {
 		id := ledger.ID(fmt.Sprint("r", rnd.IntN(60)))
 		if rnd.IntN(20) == 0 {
 			delete(rows, id)
-			x.forget(id)
+			sc.forget(id)
 		} else {
 			s := standings[rnd.IntN(len(standings))]
 			row := &ledger.Row{ID: id, Evidence: "banka", Revision: uint64(n + 1), State: s.State, Reason: s.Reason, Cause: s.Cause, Number: numbers[rnd.IntN(len(numbers))]}
 			rows[id] = row
-			x.put(row, time.Time{}, time.Time{}, true)
+			sc.put(row, time.Time{}, time.Time{}, true)
 		}
 		check("by number", numbers[1+rnd.IntN(len(numbers)-1)], nil)
 		check("what waits", "", func(s Standing) bool { return !atRest(s.State) })
 		check("one state", "", func(s Standing) bool { return s.State == ledger.Maybe })
 	}
-	if _, ok := x.candidatesFor("", func(s Standing) bool { return true }); ok {
+	if _, ok := sc.candidatesFor("", func(s Standing) bool { return true }); ok {
 		t.Error("all documents are candidates: reading them one by one would be slower")
 	}
 	for n := range 1000 {
-		x.put(&ledger.Row{ID: ledger.ID(fmt.Sprint("q", n)), Revision: uint64(n + 9000), State: ledger.Queued}, time.Time{}, time.Time{}, true)
+		sc.put(&ledger.Row{ID: ledger.ID(fmt.Sprint("q", n)), Revision: uint64(n + 9000), State: ledger.Queued}, time.Time{}, time.Time{}, true)
 	}
-	if _, ok := x.candidatesFor("", func(s Standing) bool { return s.State == ledger.Queued }); ok {
+	if _, ok := sc.candidatesFor("", func(s Standing) bool { return s.State == ledger.Queued }); ok {
 		t.Error("nearly all documents are candidates: reading them one by one would be slower")
 	}
 }

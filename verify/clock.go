@@ -83,7 +83,7 @@ func setBack(row *ledger.Row, s Settings, now time.Time) bool {
 func (e *Engine) present(row *ledger.Row) bool {
 	stored := walls(row)
 	moved := setBack(row, e.o.Settings, e.o.Now())
-	e.index.steady(row, stored, e.o.Settings.Fresh, e.o.Now())
+	e.scheduler.toMonotonic(row, stored, e.o.Settings.Fresh, e.o.Now())
 	return moved
 }
 
@@ -117,8 +117,8 @@ func (e *Engine) wall(t time.Time) time.Time {
 	return now.Round(0).Add(t.Sub(now))
 }
 
-// sights are the instants of a row as this process knows them.
-type sights struct {
+// localTimes are the instants of a row as this process knows them, on its own monotonic clock.
+type localTimes struct {
 	revision uint64
 	at       []instant
 }
@@ -128,21 +128,21 @@ type instant struct {
 	at     time.Time // with a monotonic reading of ours
 }
 
-// steady turns the instants of a row into those of our monotonic clock. A look at Flexi that another process made, or that we
-// cannot date any more, counts as too old to build a write upon. With a clock that has no monotonic reading, such as virtual
+// toMonotonic turns the instants of a row into those of our monotonic clock. A look at Flexi that another process made, or that
+// we cannot date any more, counts as too old to build a write upon. With a clock that has no monotonic reading, such as virtual
 // time has, nothing could be dated, and no write would ever leave: there the wall clock is believed.
-func (x *index) steady(row *ledger.Row, stored []int64, fresh time.Duration, now time.Time) {
+func (sc *scheduler) toMonotonic(row *ledger.Row, stored []int64, fresh time.Duration, now time.Time) {
 	if !monotonic(now) {
 		return
 	}
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	known := x.sights[row.ID]
+	sc.mu.Lock()
+	defer sc.mu.Unlock()
+	known := sc.times[row.ID]
 	if row.Revision < known.revision {
-		known = sights{} // the watch runs behind: good for this once
+		known = localTimes{} // the watch runs behind: good for this once
 	}
 	all, reads := instants(row)
-	seen := sights{row.Revision, make([]instant, len(all))}
+	seen := localTimes{row.Revision, make([]instant, len(all))}
 	some := false
 	for i, t := range all {
 		if t.IsZero() {
@@ -161,11 +161,11 @@ func (x *index) steady(row *ledger.Row, stored []int64, fresh time.Duration, now
 		some = some || t != &row.Updated
 	}
 	switch {
-	case row.Revision < x.sights[row.ID].revision:
+	case row.Revision < sc.times[row.ID].revision:
 	case some:
-		x.sights[row.ID] = seen
+		sc.times[row.ID] = seen
 	default:
-		delete(x.sights, row.ID)
+		delete(sc.times, row.ID)
 	}
 }
 

@@ -19,11 +19,11 @@ func (e *Engine) Decide(ctx context.Context, a Address, d Decision) (ledger.Row,
 		return ledger.Row{}, &DecisionError{Text: "a decision needs a name and a reason"}
 	}
 	id := ledger.RowID(e.o.Settings.Company, a.Evidence, flexi.NewExternalID(e.o.Settings.System, a.Source, a.Key))
-	if err := e.hold1(ctx, id); err != nil {
+	if err := e.reserve(ctx, id); err != nil {
 		return ledger.Row{}, err
 	}
 	due := e.o.Now()
-	defer func() { e.index.end(id, due, e.o.Now()) }()
+	defer func() { e.scheduler.end(id, due, e.o.Now()) }()
 	row, err := e.o.Ledger.Get(ctx, id)
 	if errors.Is(err, ledger.ErrNoRow) {
 		due = time.Time{}
@@ -50,10 +50,10 @@ func (e *Engine) Decide(ctx context.Context, a Address, d Decision) (ledger.Row,
 	return row, nil
 }
 
-// hold1 keeps the scheduler off a document while a person decides.
-func (e *Engine) hold1(ctx context.Context, id ledger.ID) error {
+// reserve keeps the scheduler off a document while a person decides.
+func (e *Engine) reserve(ctx context.Context, id ledger.ID) error {
 	for range 200 {
-		if e.index.begin(id) {
+		if e.scheduler.begin(id) {
 			return nil
 		}
 		t := time.NewTimer(50 * time.Millisecond)
@@ -163,7 +163,7 @@ func (e *Engine) decideConfirm(ctx context.Context, row *ledger.Row) (string, er
 	if err != nil {
 		return "", err
 	}
-	s := ans.seen
+	s := ans.matches
 	all, other := s.all(), s.rival
 	if len(s.mine) == 0 && len(all) == 1 {
 		if other = e.otherOfOurs(t, all[0]); other == "" {
@@ -331,7 +331,7 @@ func (e *Engine) decideDrop(ctx context.Context, row *ledger.Row) (string, error
 		if err := e.sameBooks(); err != nil {
 			return "", err
 		}
-		gone, err := e.isGone(ctx, t, ans.seen)
+		gone, err := e.isGone(ctx, t, ans.matches)
 		if err != nil {
 			return "", err
 		}

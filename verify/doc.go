@@ -19,8 +19,8 @@
 //	queued.go     judge the event: repeated? allowed? number free? what it refers to there? look first
 //	send.go       slot, connection, claims, bytes; alone or with others of its kind (pack.go)
 //	outcome.go    what the answer makes of each document
-//	maybe.go      look on schedule; confirm, park, or send again after the proof (again.go)
-//	owed.go       read back what was confirmed; look late at what was ever in doubt
+//	maybe.go      look on schedule; confirm, park, or send again after the proof (resend.go)
+//	followup.go   read back what was confirmed; look late at what was ever in doubt
 //	decide.go     what a person decides, about what was seen (seen.go); whole.go sends again what Flexi has lost
 //
 // # What permits a second send
@@ -32,34 +32,34 @@
 // # What may be in hand
 //
 // A row in hand (ledger.Cached) lacks what another replica did in the last moment. So it begins a visit only, after a conflict the
-// leader is asked, and it is never older than what the index has seen: else a document would be put away with an event that it
+// leader is asked, and it is never older than what the scheduler has seen: else a document would be put away with an event that it
 // does not know of. The compare-and-set on that row decides; what a step does before it is harmless on an old row, or
 // asks the leader first (actsFirst):
 //
-//	flexi.done, flexi.alert    leader: another replica may have told it
+//	flexi.done, flexi.alert    leader: another replica may have published it
 //	story, fold of an event that is over    leader: it would be kept as it was, and what was noted since would be lost
 //	looks, probe, connection, a job in a request    cost only; the claim conflicts and nothing is sent
 //	a number taken or freed    freed by the first who wants it, by the leader's word on its holder
-//	take over a send    the compare-and-set; the lease is judged by what the index has watched
+//	take over a send    the compare-and-set; the lease is judged by what the scheduler has watched
 //	breakers, fence, budget, alertLook    say what Flexi has just shown, or are as after any conflict
 //
-// Events are read as of a row (ledger.CachedEvent), wherever they come from: task, begin, showNext, keepStory, tellAll, and the
+// Events are read as of a row (ledger.CachedEvent), wherever they come from: task, begin, showNext, keepStory, notify, and the
 // events that a row's base names. Everything else asks the leader, because no compare-and-set on what was read follows:
 //
-//	again, relations, holderOfID    decide about a row by what another one says
+//	resend, relations, holderOfID    decide about a row by what another one says
 //	accept, Knows    decide that a message is done
 //	decide, seen, whole, aside    a person decides about what there is; events by themselves only to change them
-//	oweLook, onlyAppended, giveUp    must not miss what was stored last: an acceptance, an event beside a send, a repair
+//	requestCheck, onlyAppended, giveUp    must not miss what was stored last: an acceptance, an event beside a send, a repair
 //	knowledge, anOlderEvent    rare, and events of long ago
 //	API, lists, webhook    show what is
 //
 // # Who does what
 //
-//	index    which rows are due, by lane and in the order in which they came; whose writes are stopped
+//	scheduler  which rows are due, by lane and in the order in which they came; whose writes are stopped
 //	looker   packs looks of one evidence into one request, with its control
 //	packer   which waiting documents share a request, and how many may
 //	admission  breakers stop writes during an outage or a refusal that is ours (breaker.go) and are reset by half-open trials
 //	         (trial.go), manual stops by a person (manualstop.go); slots go to the waiter whose event came first (slot.go)
 //	fence    which evidences keep our external ids, as seen since start
-//	books    metadata and references, kept for a while
+//	metadata metadata and references, kept for a while
 package verify

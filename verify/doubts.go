@@ -27,32 +27,32 @@ func attachedBy(w *ledger.Work) int {
 }
 
 // watchOpening takes note of an attempt in doubt that ended just now. One from before our start is judged by its row alone.
-func (x *index) watchOpening(row *ledger.Row, now time.Time) {
+func (sc *scheduler) watchOpening(row *ledger.Row, now time.Time) {
 	w := row.Work
 	if w == nil || w.Opens == 0 {
-		delete(x.openings, row.ID)
+		delete(sc.openings, row.ID)
 		return
 	}
-	if o, ok := x.openings[row.ID]; x.witnessed && (!ok || !o.of(w)) {
-		x.openings[row.ID] = opening{w.N, w.Opens, attachedBy(w), now, w.Settle.Sub(w.Ended)}
+	if o, ok := sc.openings[row.ID]; sc.scanned && (!ok || !o.of(w)) {
+		sc.openings[row.ID] = opening{w.N, w.Opens, attachedBy(w), now, w.Settle.Sub(w.Ended)}
 	}
 }
 
 // closesAt is when the settle time is over of an attempt in doubt that ended before our eyes.
-func (x *index) closesAt(row *ledger.Row) (time.Time, bool) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	o, ok := x.openings[row.ID]
+func (sc *scheduler) closesAt(row *ledger.Row) (time.Time, bool) {
+	sc.mu.Lock()
+	defer sc.mu.Unlock()
+	o, ok := sc.openings[row.ID]
 	return o.at.Add(o.length), ok && o.of(row.Work)
 }
 
 // maybes counts maybes and documents parked as unknown by reason, and the oldest of them.
-func (x *index) maybes() (map[string]int, time.Time) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
+func (sc *scheduler) maybes() (map[string]int, time.Time) {
+	sc.mu.Lock()
+	defer sc.mu.Unlock()
 	n := map[string]int{}
 	var oldest time.Time
-	for _, m := range x.doubts {
+	for _, m := range sc.doubts {
 		n[m.reason]++
 		if oldest.IsZero() || m.since.Before(oldest) {
 			oldest = m.since
@@ -62,10 +62,10 @@ func (x *index) maybes() (map[string]int, time.Time) {
 }
 
 // inDoubt counts those that are being settled; what is parked as unknown waits for a person.
-func (x *index) inDoubt() (n int) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	for _, d := range x.doubts {
+func (sc *scheduler) inDoubt() (n int) {
+	sc.mu.Lock()
+	defer sc.mu.Unlock()
+	for _, d := range sc.doubts {
 		if d.reason == settling {
 			n++
 		}
@@ -82,10 +82,10 @@ type doubt struct {
 }
 
 // doubted keeps the documents in doubt apart, so that metrics need no scan.
-func (x *index) doubted(row *ledger.Row) {
+func (sc *scheduler) doubted(row *ledger.Row) {
 	unknown := row.State == ledger.Parked && row.Reason == ledger.Unknown
 	if row.State != ledger.Maybe && !unknown {
-		delete(x.doubts, row.ID)
+		delete(sc.doubts, row.ID)
 		return
 	}
 	d := doubt{reason: settling, since: row.Updated}
@@ -95,5 +95,5 @@ func (x *index) doubted(row *ledger.Row) {
 	if row.Work != nil && !row.Work.Ended.IsZero() {
 		d.since = row.Work.Ended
 	}
-	x.doubts[row.ID] = d
+	sc.doubts[row.ID] = d
 }

@@ -26,12 +26,12 @@ func (s Settings) senders() int { return min(max(2*s.Concurrency*s.Pack, leastSe
 // Engine is the only way by which a document's write leaves. Make it with New, start it with Run.
 type Engine struct {
 	o         Options
-	index     *index
-	look      *looker
+	scheduler *scheduler
+	looker    *looker
 	admission *admission
 	fence     *fence
 	marks     *marks
-	books     *books
+	metadata  *metadataCache
 	packs     *packer
 
 	evidences *evidences
@@ -60,15 +60,15 @@ func New(o Options) (*Engine, error) {
 	e.marks = &marks{}
 	e.packs = newPacker(o.Settings.Pack)
 	e.admission = newAdmission(o.Settings, o.Now, o.Rand, e.say)
-	e.books = newBooks(o.ERP, o.Now, e.admission.readEnded)
-	e.index = newIndex(e.admission)
-	e.admission.onReset = func() { e.index.hurry(e.o.Now()) }
-	e.admission.candidateWaits = e.index.candidates
+	e.metadata = newMetadataCache(o.ERP, o.Now, e.admission.readEnded)
+	e.scheduler = newScheduler(e.admission)
+	e.admission.onReset = func() { e.scheduler.hurry(e.o.Now()) }
+	e.admission.candidateWaits = e.scheduler.candidates
 	e.admission.onOutcome = func(n int, r *flexi.Result, took time.Duration, done bool) {
 		e.packs.learn(n, r, done, took, e.o.Settings.WriteTimeout)
 	}
-	e.look = newLooker(o.ERP, e.fence, e.marks, o.Now, e.called, e.lookEnded)
-	e.look.lookable = e.lookable
+	e.looker = newLooker(o.ERP, e.fence, e.marks, o.Now, e.called, e.lookEnded)
+	e.looker.lookable = e.lookable
 	return e, nil
 }
 
@@ -90,7 +90,7 @@ func (e *Engine) Run(ctx context.Context) error {
 		return fmt.Errorf("watching the ledger: %w", err)
 	}
 	var owners sync.WaitGroup
-	owners.Go(func() { e.look.run(work) })
+	owners.Go(func() { e.looker.run(work) })
 	owners.Go(func() { e.follow(changes) })
 	owners.Go(func() { e.followStops(ctx) })
 	owners.Go(func() { e.checkBooks(ctx) })
@@ -129,7 +129,7 @@ func (e *Engine) remember(row *ledger.Row) {
 	if row.FlexiID == "" || row.Era < e.marks.era() || row.Last == nil || row.Last.At.Before(e.marks.accepted()) {
 		return
 	}
-	e.look.knows(row.Evidence, sentBefore(row))
+	e.looker.knows(row.Evidence, sentBefore(row))
 	e.marks.raise(row.Evidence, row.FlexiID)
 }
 
@@ -145,13 +145,13 @@ func sentBefore(r *ledger.Row) string {
 const afterOthers = 2 * time.Second
 
 // noted tells index and metrics what a row says now, by the write of the worker that has it.
-func (e *Engine) noted(row *ledger.Row) { e.tellIndex(row, true) }
+func (e *Engine) noted(row *ledger.Row) { e.updateScheduler(row, true) }
 
 // arrived is noted for a write beside the worker, which may be about to put the document away: it must come back to it.
-func (e *Engine) arrived(row *ledger.Row) { e.tellIndex(row, false) }
+func (e *Engine) arrived(row *ledger.Row) { e.updateScheduler(row, false) }
 
-func (e *Engine) tellIndex(row *ledger.Row, worker bool) {
-	e.index.steady(row, walls(row), e.o.Settings.Fresh, e.o.Now())
+func (e *Engine) updateScheduler(row *ledger.Row, worker bool) {
+	e.scheduler.toMonotonic(row, walls(row), e.o.Settings.Fresh, e.o.Now())
 	e.put(row, e.due(row), worker)
 	// By what the writer read, not by the index: the watch may have shown it this write already.
 	if row.State != row.Was && e.o.Observer != nil {
@@ -164,7 +164,7 @@ func (e *Engine) tellIndex(row *ledger.Row, worker bool) {
 // put takes over what a row says. Whatever revision the index has, the evidence is met.
 func (e *Engine) put(row *ledger.Row, due time.Time, own bool) {
 	e.evidences.meet(row.Evidence)
-	e.index.put(row, due, e.o.Now(), own)
+	e.scheduler.put(row, due, e.o.Now(), own)
 }
 
 // due is when a row wants attention: its head event, something untold, or something owed.
@@ -178,7 +178,7 @@ func (e *Engine) due(row *ledger.Row) time.Time {
 			due = t
 		}
 	}
-	if len(row.Untold) > 0 || len(row.Parkings) > 0 {
+	if len(row.ToNotify) > 0 || len(row.Parkings) > 0 {
 		return e.o.Now()
 	}
 	if row.State == ledger.Sending {
@@ -231,24 +231,24 @@ func (e *Engine) dispatch(ctx, work context.Context, l lane, workers int) {
 		running.Go(func() {
 			defer func() { <-slots }()
 			due := e.advance(ctx, work, id, seen)
-			e.index.end(id, due, e.o.Now())
+			e.scheduler.end(id, due, e.o.Now())
 		})
 	}
 }
 
 // wait blocks until a row of the lane is due; false when ctx ended.
-func (e *Engine) wait(ctx context.Context, l lane, timer *time.Timer) (ledger.ID, sight, bool) {
+func (e *Engine) wait(ctx context.Context, l lane, timer *time.Timer) (ledger.ID, observation, bool) {
 	for {
-		id, seen, d, ok := e.index.next(l, e.o.Now())
+		id, seen, d, ok := e.scheduler.next(l, e.o.Now())
 		if ok {
 			return id, seen, ctx.Err() == nil
 		}
 		timer.Reset(d)
 		select {
 		case <-ctx.Done():
-			return "", sight{}, false
+			return "", observation{}, false
 		case <-timer.C:
-		case <-e.index.wakeOf(l):
+		case <-e.scheduler.wakeOf(l):
 		}
 	}
 }

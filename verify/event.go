@@ -25,8 +25,8 @@ type Event struct {
 	Stream     string // where the message lies
 	Seq        uint64
 	StreamTime time.Time
-	// Again: it may have been taken before the ledger or the stream was set back. It is looked up, and never sent by itself.
-	Again bool
+	// Replayed: it may have been taken before the ledger or the stream was set back. It is looked up, and never sent by itself.
+	Replayed bool
 
 	// Problem is why the event cannot be read; then Raw holds its bytes and Body is nil.
 	Problem string
@@ -38,5 +38,5 @@ type Receipt struct {
 	Evidence, Source, Key string // the document's address: evidence/[source:]key
 	State                 string
 	Reason                string
-	Again                 bool // the same event was there already
+	Known                 bool // the same event was there already
 }

@@ -5,14 +5,14 @@ import "sync"
 // evidences says of which evidences the ledger has no document. Most references of a document lead to such a one (kinds of
 // documents, currencies, often partners), and asking the ledger who owns each of these numbers would cost a read for each.
 //
-// It learns from the watch and from our own writes. The watch tells of rows in the order in which they were stored: once it has
-// told of a row, it has told of those that were stored before it. Only of a row that was replaced meanwhile it tells later, and
+// It learns from the watch and from our own writes. The watch shows rows in the order in which they were stored: once it has
+// shown a row, it has shown those that were stored before it. Only of a row that was replaced meanwhile it shows later, and
 // where it was the first one of its evidence, a document that refers to it may be sent before it: Flexi refuses that.
 type evidences struct {
 	mu    sync.Mutex
 	met   map[string]bool
-	whole bool   // every row that was there has been told of
-	upTo  uint64 // revision of the last row that the watch told of
+	whole bool   // every row that was there has been shown
+	upTo  uint64 // revision of the last row that the watch showed
 	blind bool   // a row could not be read: it may be of any evidence
 }
 

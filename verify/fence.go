@@ -74,10 +74,10 @@ func (f *fence) forget(id ledger.ID) {
 	delete(f.claims, id)
 }
 
-// holds says what is known of the fence for a document's create in doubt. Where Flexi draws the number the external id is
-// all that a look can find the record by and all that refuses a second one, so that a record of ours from before proves
-// nothing: Flexi may have stopped keeping external ids since. Only one that was made after the last attempt began does.
-func (f *fence) holds(evidence string, id ledger.ID, drawn bool) fenceState {
+// stateFor says what is known of the fence for a document's create in doubt. Where Flexi draws the number the external id is all
+// that a look can find the record by and all that refuses a second one, so that a record of ours from before proves nothing:
+// Flexi may have stopped keeping external ids since. Only one that was made after the last attempt began does.
+func (f *fence) stateFor(evidence string, id ledger.ID, drawn bool) fenceState {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	s := f.states[evidence]
@@ -136,7 +136,7 @@ func (f *fence) all() map[string]string {
 	return m
 }
 
-// reset forgets everything: the records that told are another company's.
+// reset forgets everything: the records that proved it are another company's.
 func (f *fence) reset() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -12,11 +12,11 @@ type flight struct {
 	done  chan struct{}
 	begun time.Time
 	err   error
-	slow  bool // it was told that it takes long
+	slow  bool // it was reported that it takes long
 }
 
 // Those who come later wait this long for a read that is under way, then go on with something else: they hold a worker that
-// documents of other evidences need. One that takes longer than flightSlow is told as a failure.
+// documents of other evidences need. One that takes longer than flightSlow is reported as a failure.
 const (
 	flightWait = time.Second
 	flightSlow = 5 * time.Second
@@ -27,28 +27,28 @@ type busyError struct{ what string }
 
 func (e *busyError) Error() string { return "the " + e.what + " are being read" }
 
-// once makes a read unless it is under way, and tells admission how it ended. evidence is what it is blamed on.
-func (b *books) once(ctx context.Context, what, evidence string, read func() error) error {
-	b.mu.Lock()
-	f := b.flights[what]
+// once makes a read unless it is under way, and reports to admission how it ended. evidence is what it is blamed on.
+func (mc *metadataCache) once(ctx context.Context, what, evidence string, read func() error) error {
+	mc.mu.Lock()
+	f := mc.flights[what]
 	if f == nil {
-		f = &flight{done: make(chan struct{}), begun: b.now()}
-		b.flights[what] = f
-		b.mu.Unlock()
+		f = &flight{done: make(chan struct{}), begun: mc.now()}
+		mc.flights[what] = f
+		mc.mu.Unlock()
 		f.err = read()
-		b.mu.Lock()
-		delete(b.flights, what)
-		b.mu.Unlock()
+		mc.mu.Lock()
+		delete(mc.flights, what)
+		mc.mu.Unlock()
 		close(f.done)
-		b.readEnded(evidence, aboutFields, f.err)
+		mc.readEnded(evidence, aboutFields, f.err)
 		return f.err
 	}
-	took := b.now().Sub(f.begun)
+	took := mc.now().Sub(f.begun)
 	slow := took >= flightSlow && !f.slow
 	f.slow = f.slow || slow
-	b.mu.Unlock()
+	mc.mu.Unlock()
 	if slow {
-		b.readEnded(evidence, aboutFields, fmt.Errorf("reading the %s: no answer for %s", what, took.Round(time.Second)))
+		mc.readEnded(evidence, aboutFields, fmt.Errorf("reading the %s: no answer for %s", what, took.Round(time.Second)))
 	}
 	t := time.NewTimer(max(flightWait-took, 0))
 	defer t.Stop()
@@ -63,10 +63,10 @@ func (b *books) once(ctx context.Context, what, evidence string, read func() err
 }
 
 // isAiling: the records of an evidence could not be read a moment ago. Whoever asks next would only wait for the same.
-func (b *books) isAiling(evidence string) error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if at, ok := b.ailing[evidence]; ok && b.now().Sub(at) < keepAiling {
+func (mc *metadataCache) isAiling(evidence string) error {
+	mc.mu.Lock()
+	defer mc.mu.Unlock()
+	if at, ok := mc.ailing[evidence]; ok && mc.now().Sub(at) < keepAiling {
 		return fmt.Errorf("the records of %s could not be read a moment ago", evidence)
 	}
 	return nil

@@ -44,7 +44,7 @@ func (f *follower) take(c ledger.Change) {
 	switch {
 	case c.Ready:
 		f.live = true
-		f.index.witness()
+		f.scheduler.scanDone()
 		f.readyOnce.Do(func() { close(f.ready) })
 		f.evidences.ready()
 	case c.Resync:
@@ -52,7 +52,7 @@ func (f *follower) take(c ledger.Change) {
 		f.live = false
 		clear(f.younger)
 		clear(f.older)
-		f.index.resync()
+		f.scheduler.resync()
 		f.evidences.reset()
 	case c.Err != nil:
 		f.evidences.reset()
@@ -61,9 +61,9 @@ func (f *follower) take(c ledger.Change) {
 		f.o.Log.Error().Str("row", string(c.ID)).Msg("a row was deleted by hand: what it said about sent documents is lost")
 		delete(f.younger, c.ID)
 		delete(f.older, c.ID)
-		f.index.forget(c.ID)
+		f.scheduler.forget(c.ID)
 		f.fence.forget(c.ID)
-	case c.ID == "" || f.live && f.index.has(c.ID, c.Revision):
+	case c.ID == "" || f.live && f.scheduler.has(c.ID, c.Revision):
 	case f.live:
 		f.evidences.meet(c.Evidence()) // this cannot wait: it is told which evidences have no document, see evidences
 		f.hold(c)
@@ -87,7 +87,7 @@ func (f *follower) hold(c ledger.Change) {
 // age reads what has waited long enough.
 func (f *follower) age() {
 	for id, c := range f.older {
-		if !f.index.has(id, c.Revision) {
+		if !f.scheduler.has(id, c.Revision) {
 			f.read(c)
 		}
 	}

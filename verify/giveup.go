@@ -31,11 +31,11 @@ func (e *Engine) giveUp(ctx context.Context, id ledger.ID, cause error) time.Tim
 		return time.Time{} // the row itself is what cannot be read: it is left alone
 	}
 	if err != nil {
-		return e.stumble(ctx, "reading a row", id, err)
+		return e.retrySoon(ctx, "reading a row", id, err)
 	}
 	if row.Work == nil || row.Work.Final {
 		if !row.More() {
-			return e.stumble(ctx, "working on "+addressOf(&row).String(), id, cause) // nothing waits: only what is owed is late
+			return e.retrySoon(ctx, "working on "+addressOf(&row).String(), id, cause) // nothing waits: only a follow-up is late
 		}
 		if err := e.begin(ctx, &row); err != nil { // its event cannot be read: nothing but its place is known
 			now := e.o.Now()
@@ -52,7 +52,7 @@ func (e *Engine) giveUp(ctx context.Context, id ledger.ID, cause error) time.Tim
 	}
 	switch {
 	case row.State == ledger.Sending || row.State == ledger.Parked:
-		return e.stumble(ctx, "working on "+addressOf(&row).String(), id, cause)
+		return e.retrySoon(ctx, "working on "+addressOf(&row).String(), id, cause)
 	case row.Work.Open:
 		e.park(&row, ledger.Unknown, ledger.Problem{Text: "what became of it cannot be found out: " + clip(cause.Error(), 300)})
 	default:
@@ -60,7 +60,7 @@ func (e *Engine) giveUp(ctx context.Context, id ledger.ID, cause error) time.Tim
 			"it cannot be carried out: %s; send it again in another form, or under a key of its own", clip(cause.Error(), 300))})
 	}
 	if err := e.save(ctx, &row); err != nil {
-		return e.stumble(ctx, "parking "+addressOf(&row).String(), id, err)
+		return e.retrySoon(ctx, "parking "+addressOf(&row).String(), id, err)
 	}
 	return e.due(&row)
 }

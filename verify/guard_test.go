@@ -276,7 +276,7 @@ func TestEventBesideAVisit(t *testing.T) {
 		var once sync.Once
 		h.settle = func(ctx context.Context, rows []*ledger.Row) []error {
 			errs := h.Ledger.Settle(ctx, rows)
-			if r := rows[0]; r.State == ledger.Confirmed && len(r.Untold) == 0 && r.ReadBack.IsZero() {
+			if r := rows[0]; r.State == ledger.Confirmed && len(r.ToNotify) == 0 && r.ReadBack.IsZero() {
 				once.Do(func() { close(stuck); <-release }) // the last write of the visit
 			}
 			return errs

@@ -103,7 +103,7 @@ func TestTellsFromTheLeader(t *testing.T) {
 		one, told := b.beBlind(), b.told
 		b.start()
 		b.created("X", invoice("X"))
-		b.told = &tellers{}
+		b.told = &notifiers{}
 		_, stop := b.second()
 		defer func() { _ = stop() }()
 		b.pass(10 * time.Minute)
@@ -119,7 +119,7 @@ func TestTellsFromTheLeader(t *testing.T) {
 		b.becomes("A", time.Minute, ledger.Confirmed, "")
 		one.shut("X")
 		b.until(time.Minute, "told by the other one", func() bool { return len(b.told.done()) == 1 })
-		if old := one.hasOld("A"); len(old.Untold) != 1 {
+		if old := one.hasOld("A"); len(old.ToNotify) != 1 {
 			b.t.Fatalf("in hand is what was told: %s", pretty(old))
 		}
 		close(asked)
@@ -255,7 +255,7 @@ func TestAnotherWriterBeforeEachStep(t *testing.T) {
 		for n := 1; n <= 3; n++ {
 			ev, err := b.ledger.Event(b.t.Context(), r.ID, n)
 			must(b.t, err)
-			if !slices.ContainsFunc(b.told.done(), func(m verify.Told) bool { return m.EventID == ev.EventID && m.State == ledger.Confirmed }) {
+			if !slices.ContainsFunc(b.told.done(), func(m verify.Notice) bool { return m.EventID == ev.EventID && m.State == ledger.Confirmed }) {
 				b.t.Errorf("event %d was not told", n)
 			}
 		}

@@ -47,13 +47,13 @@ func (e *Engine) lookUp(ctx context.Context, t *task) (answer, error) {
 	if t.know, err = e.knowledge(ctx, t); err != nil {
 		return answer{}, err
 	}
-	ans, err := e.look.ask(ctx, e.question(t))
+	ans, err := e.looker.ask(ctx, e.question(t))
 	switch {
 	case err != nil:
 	case !ans.valid:
 		e.looked("invalid")
 	default:
-		ans.seen, err = e.recognise(ctx, t, ans.records)
+		ans.matches, err = e.recognise(ctx, t, ans.records)
 	}
 	return ans, err
 }
@@ -67,13 +67,13 @@ func (e *Engine) looked(verdict string) {
 // note adds a look to the story, in memory.
 func (e *Engine) note(t *task, why string, f finding, ans answer) {
 	l := ledger.Look{Time: ans.at, Why: why, Verdict: string(f.verdict), Text: clip(f.problem.Text, 200)}
-	for _, r := range ans.seen.all() {
+	for _, r := range ans.matches.all() {
 		l.Found = append(l.Found, r.ID())
 	}
-	for _, r := range ans.seen.mine {
+	for _, r := range ans.matches.mine {
 		l.Ours = append(l.Ours, r.ID())
 	}
-	if all := ans.seen.all(); len(all) == 1 {
+	if all := ans.matches.all(); len(all) == 1 {
 		l.Shown = e.shownAs(t, all[0])
 	}
 	t.row.Work.Story.Looks = append(t.row.Work.Story.Looks, l)
@@ -83,7 +83,7 @@ func (e *Engine) note(t *task, why string, f finding, ans answer) {
 // judge applies the table of DESIGN 4.8 to a valid look.
 func (e *Engine) judge(ctx context.Context, t *task, ans answer) (finding, error) {
 	row, w := t.row, t.row.Work
-	s := ans.seen
+	s := ans.matches
 	known := row.Last != nil
 	if t.op == flexi.Delete && known {
 		// A record that somebody made under the number since is not what is deleted.
@@ -141,7 +141,7 @@ func (e *Engine) judge(ctx context.Context, t *task, ans answer) (finding, error
 
 // numberOnly judges the one record that has the document's number, or another identifier that was asked for, and nothing
 // that proves it ours. ok: it is this document all the same, since nobody knew it before.
-func (e *Engine) numberOnly(ctx context.Context, t *task, s sighting) (f finding, ok bool, err error) {
+func (e *Engine) numberOnly(ctx context.Context, t *task, s matches) (f finding, ok bool, err error) {
 	r := s.others[0]
 	other := e.otherOfOurs(t, r)
 	if other == "" {
@@ -184,7 +184,7 @@ func (e *Engine) changedUnmarked(ctx context.Context, t *task, r flexi.Record) (
 }
 
 // absent is the verdict on no record at all.
-func (e *Engine) absent(t *task, s sighting) finding {
+func (e *Engine) absent(t *task, s matches) finding {
 	known := t.row.Last != nil
 	switch {
 	case known && t.row.Last.Kept != "" && t.row.Work.Opens == 0 && t.op == flexi.Create:
@@ -340,13 +340,13 @@ func (e *Engine) comparer(ctx context.Context, t *task) compare.Comparer {
 }
 
 func (e *Engine) comparerOf(ctx context.Context, t *task, body json.RawMessage) compare.Comparer {
-	return compare.Comparer{Props: t.props, Resolve: e.books, Items: e.items(ctx, t.row, body), Zone: e.o.Settings.Zone}
+	return compare.Comparer{Props: t.props, Resolve: e.metadata, Items: e.items(ctx, t.row, body), Zone: e.o.Settings.Zone}
 }
 
 func (e *Engine) items(ctx context.Context, row *ledger.Row, body json.RawMessage) map[string]*flexi.Properties {
 	items := map[string]*flexi.Properties{}
 	for _, field := range flexi.ItemsField(body) {
-		if p := e.books.rowProperties(ctx, row.Evidence); p != nil {
+		if p := e.metadata.rowProperties(ctx, row.Evidence); p != nil {
 			items[field] = p
 		}
 	}

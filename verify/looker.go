@@ -35,7 +35,7 @@ type answer struct {
 	alone   bool      // of this document alone: others of the evidence can be looked up
 	at      time.Time
 	records []flexi.Record // those that carry one of the identifiers asked for
-	seen    sighting       // whose they are; set by Engine.lookUp
+	matches matches        // whose they are; set by Engine.lookUp
 	// doubtful: the evidence shows no record at all, though it had some. It may have been emptied, or our rights are lost: no
 	// proof for a resend.
 	doubtful bool
@@ -114,7 +114,7 @@ func (l *looker) run(ctx context.Context) {
 			case <-ctx.Done():
 				return
 			}
-			tell(ctx, full, evidence)
+			sendTo(ctx, full, evidence)
 		})
 	}
 	for {
@@ -130,7 +130,7 @@ func (l *looker) run(ctx context.Context) {
 			waiting[evidence] = waiting[evidence][n:]
 			requests.Go(func() {
 				l.answer(ctx, evidence, pack)
-				tell(ctx, done, evidence)
+				sendTo(ctx, done, evidence)
 			})
 		case evidence := <-done:
 			if busy[evidence] = false; len(waiting[evidence]) > 0 {
@@ -142,7 +142,7 @@ func (l *looker) run(ctx context.Context) {
 	}
 }
 
-func tell(ctx context.Context, to chan<- string, evidence string) {
+func sendTo(ctx context.Context, to chan<- string, evidence string) {
 	select {
 	case to <- evidence:
 	case <-ctx.Done():
@@ -178,7 +178,7 @@ func (l *looker) request(ctx context.Context, evidence string, pack []ask) (reco
 		if ctl, err = l.control(ctx, evidence); err != nil {
 			return nil, l.noControl(err)
 		} else if !ctl.empty {
-			return nil, failure{why: "the evidence stopped being empty during the look", again: true}
+			return nil, failure{why: "the evidence stopped being empty during the look", retry: true}
 		}
 	}
 	for _, r := range page.Records {

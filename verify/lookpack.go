@@ -11,14 +11,14 @@ import (
 
 // This file finds out why a look is invalid. An ERP that is away is looked at again later. One that answers, and will answer so
 // again, must not be asked for ever in silence: either no document of the evidence can be looked up (its manner of answering
-// lists), then its writes stop and a person is told, or some documents of the pack spoil it, then the pack is split.
+// lists), then its writes stop and a person hears of it, or some documents of the pack spoil it, then the pack is split.
 
 // failure is why a look is invalid, "" as why for a valid one.
 type failure struct {
 	why   string
 	unfit bool  // Flexi answered, and will answer the same question so again
 	size  bool  // a question about fewer documents may do
-	again bool  // the evidence stopped being empty during the look
+	retry bool  // the evidence stopped being empty during the look
 	all   bool  // of an unfit one: it is not about the documents asked for
 	sick  error // the server failed: it may be ill, or choke on this question
 }
@@ -71,8 +71,8 @@ func (q question) name() string {
 
 func (l *looker) look(ctx context.Context, evidence string, pack []ask) {
 	var records []flexi.Record
-	f := failure{again: true}
-	for try := 0; f.again && try <= triesOfEmpty; try++ {
+	f := failure{retry: true}
+	for try := 0; f.retry && try <= triesOfEmpty; try++ {
 		records, f = l.request(ctx, evidence, pack)
 	}
 	switch {
@@ -101,7 +101,7 @@ func (l *looker) noControl(err error) failure {
 	return failure{why: "no control record: " + err.Error(), unfit: unfit, all: unfit}
 }
 
-// failed sorts an error of a look. What tells of the server as a whole is for admission.
+// failed sorts an error of a look. What is about the server as a whole is for admission.
 func (l *looker) failed(evidence string, err error) failure {
 	size, unfit := flexi.Unfit(err)
 	var e *flexi.Error

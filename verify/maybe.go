@@ -46,31 +46,31 @@ func resendAt(w *ledger.Work) time.Time {
 const mostDoublings = 12
 
 // maybe settles what became of an attempt: look, then confirm, park, wait or send again.
-func (e *Engine) maybe(ctx, work context.Context, row *ledger.Row) (turn, error) {
+func (e *Engine) maybe(ctx, work context.Context, row *ledger.Row) (stepResult, error) {
 	w, now := row.Work, e.o.Now()
 	if e.waitsForFence(row, now) {
-		return at(now.Add(fencePause(now.Sub(w.Ended)))), nil
+		return waitUntil(now.Add(fencePause(now.Sub(w.Ended)))), nil
 	}
 	if now.Before(row.Due) {
-		return at(row.Due), nil
+		return waitUntil(row.Due), nil
 	}
 	if w.Absences >= enoughAbsences && e.endsInASend(w) && !now.Before(later(e.settledFor(row), resendAt(w))) {
 		// All that is missing is a breaker that lets it go and a token; one more look before there are both would be too old by then.
 		if until, wait := e.admission.mayRetry(row.Evidence); wait {
-			return at(until), nil
+			return waitUntil(until), nil
 		}
-		if wait := e.turnToSendAgain(w); wait > 0 {
-			return at(now.Add(wait)), nil
+		if wait := e.resendWait(w); wait > 0 {
+			return waitUntil(now.Add(wait)), nil
 		}
 	}
 	t, err := e.maybeTask(ctx, row)
 	if err != nil {
 		e.admission.looked(row.ID, shownNothing)
-		return at(now.Add(e.o.Settings.Probe)), nil
+		return waitUntil(now.Add(e.o.Settings.Probe)), nil
 	}
 	ans, err := e.lookUp(ctx, t)
 	if err != nil {
-		return turn{}, err
+		return stepResult{}, err
 	}
 	if !ans.valid {
 		e.admission.looked(row.ID, shownNothing)
@@ -78,15 +78,15 @@ func (e *Engine) maybe(ctx, work context.Context, row *ledger.Row) (turn, error)
 		if n := len(w.Story.Looks); e.noLook(ctx, row, ans) || n == 0 || w.Story.Looks[n-1].Verdict != "invalid" {
 			e.note(t, "settle", finding{verdict: "invalid", problem: ledger.Problem{Text: ans.why}}, ans)
 			if err := e.save(ctx, row); err != nil {
-				return turn{}, err
+				return stepResult{}, err
 			}
 		}
-		return at(e.afterInvalid(row, now)), nil
+		return waitUntil(e.afterInvalid(row, now)), nil
 	}
 	takeBack(w, cannotLook)
 	f, err := e.judge(ctx, t, ans)
 	if err != nil {
-		return turn{}, err
+		return stepResult{}, err
 	}
 	if (f.verdict == verdictGone) != goneBefore(w) {
 		w.Absences = 0 // a delete shows either the record or nothing: only those alike in a row count
@@ -103,10 +103,10 @@ func (e *Engine) maybe(ctx, work context.Context, row *ledger.Row) (turn, error)
 		return e.found(ctx, work, t, f)
 	case verdictConflict, verdictNothing:
 		e.park(row, ledger.Conflict, f.problem)
-		return again(), e.save(ctx, row)
+		return continueNow(), e.save(ctx, row)
 	case verdictDuplicate:
 		e.park(row, ledger.Duplicate, f.problem)
-		return again(), e.save(ctx, row)
+		return continueNow(), e.save(ctx, row)
 	case verdictGone: // a delete: not there, and the record may only have been hidden; three looks past the settle time say so
 		return e.gone(ctx, t, ans)
 	}
@@ -156,7 +156,7 @@ func (e *Engine) afterInvalid(row *ledger.Row, now time.Time) time.Time {
 
 // found: the wanted state is shown. A record that does not carry our external id gets it while an attempt is open: it is
 // the fence against that attempt.
-func (e *Engine) found(ctx, work context.Context, t *task, f finding) (turn, error) {
+func (e *Engine) found(ctx, work context.Context, t *task, f finding) (stepResult, error) {
 	row, w := t.row, t.row.Work
 	x := effect{flexiID: f.target, number: f.number, own: f.own}
 	create := w.Write == flexi.Create || w.Write == flexi.Attach
@@ -164,11 +164,11 @@ func (e *Engine) found(ctx, work context.Context, t *task, f finding) (turn, err
 	case create && !f.own && w.Open && w.Adopt == "":
 		w.Adopt = f.target
 		attempt := w.Attempt
-		tn, err := e.send(ctx, work, t)
+		next, err := e.send(ctx, work, t)
 		if w.Attempt == attempt { // no slot, no connection: the next look comes here again
 			w.Adopt = ""
 		}
-		return tn, err
+		return next, err
 	case create && !f.own && w.Open && e.o.Now().Before(e.settled(row)):
 		// Attached and not shown. Only time ends the attempt; the last look falls on the end of it.
 		if attachedByAnswer(w) {
@@ -176,7 +176,7 @@ func (e *Engine) found(ctx, work context.Context, t *task, f finding) (turn, err
 		}
 		w.Step++
 		row.Due = e.nextLook(w, e.o.Now())
-		return at(row.Due), e.save(ctx, row)
+		return waitUntil(row.Due), e.save(ctx, row)
 	case create && (!f.own || w.Adopt != ""):
 		x.reason = ledger.Adopted
 		if !f.own && attachedByAnswer(w) {
@@ -191,7 +191,7 @@ func (e *Engine) found(ctx, work context.Context, t *task, f finding) (turn, err
 	if create {
 		e.ownDrawn(ctx, row, f.number)
 	}
-	return again(), e.save(ctx, row)
+	return continueNow(), e.save(ctx, row)
 }
 
 // attachedByAnswer: Flexi said that it gave an adopted record our external id. Where the record does not show it, external
@@ -223,26 +223,26 @@ func (e *Engine) attached(row *ledger.Row, res *flexi.Result, now time.Time) {
 }
 
 // gone: a delete shows nothing at valid looks; the last one must come after the settle time.
-func (e *Engine) gone(ctx context.Context, t *task, ans answer) (turn, error) {
+func (e *Engine) gone(ctx context.Context, t *task, ans answer) (stepResult, error) {
 	row, w, now := t.row, t.row.Work, e.o.Now()
 	w.Absences++
 	w.LastAbs = ans.at
 	if w.Absences >= enoughAbsences && !ans.at.Before(e.settledFor(row)) {
 		e.confirm(row, t.ev, effect{})
-		return again(), e.save(ctx, row)
+		return continueNow(), e.save(ctx, row)
 	}
 	w.Step++
 	row.Due = e.nextLook(w, now)
-	return at(row.Due), e.save(ctx, row)
+	return waitUntil(row.Due), e.save(ctx, row)
 }
 
 // notDone: absent, or the before-image is shown. Enough of that, late enough, permits the next send where a fence holds.
-func (e *Engine) notDone(ctx, work context.Context, t *task, f finding, ans answer) (turn, error) {
+func (e *Engine) notDone(ctx, work context.Context, t *task, f finding, ans answer) (stepResult, error) {
 	row, w, now := t.row, t.row.Work, e.o.Now()
 	if ans.doubtful {
 		w.Step++
 		row.Due = e.nextLook(w, now)
-		return at(row.Due), e.save(ctx, row)
+		return waitUntil(row.Due), e.save(ctx, row)
 	}
 	w.Absences++
 	w.LastAbs = ans.at
@@ -257,21 +257,21 @@ func (e *Engine) notDone(ctx, work context.Context, t *task, f finding, ans answ
 	case w.Reject != nil && (!w.Open || w.Absences >= enoughAbsences && settled):
 		p := *w.Reject
 		e.park(row, ledger.Rejected, p)
-		return again(), e.save(ctx, row)
+		return continueNow(), e.save(ctx, row)
 	case w.Absences < enoughAbsences || !settled:
 	case w.Exists:
 		if scheduleOver {
 			e.park(row, ledger.Unknown, ledger.Problem{Text: "Flexi said that a record with our external id exists, and shows none: look for it in Flexi, then confirm or resend"})
-			return again(), e.save(ctx, row)
+			return continueNow(), e.save(ctx, row)
 		}
 	case w.Opens >= e.o.Settings.Sends && !w.ByPerson:
 		e.park(row, ledger.Unknown, ledger.Problem{Text: fmt.Sprintf("sent %d times without an answer that tells, and not found each time: see what is wrong, then resend or drop", w.Opens)})
-		return again(), e.save(ctx, row)
+		return continueNow(), e.save(ctx, row)
 	case !now.Before(resendAt(w)):
-		return e.sendAgain(ctx, work, t)
+		return e.resend(ctx, work, t)
 	}
 	row.Due = e.nextLook(w, now)
-	return at(row.Due), e.save(ctx, row)
+	return waitUntil(row.Due), e.save(ctx, row)
 }
 
 // settledFor is when an absence begins to count: not before the settle time of the attempt is over.
@@ -280,21 +280,21 @@ func (e *Engine) settledFor(row *ledger.Row) time.Time {
 }
 
 // lookAtUnknown keeps looking at a document parked as unknown: it may turn up, and then nobody has to do anything.
-func (e *Engine) lookAtUnknown(ctx context.Context, row *ledger.Row) (turn, error) {
+func (e *Engine) lookAtUnknown(ctx context.Context, row *ledger.Row) (stepResult, error) {
 	t, err := e.maybeTask(ctx, row)
 	if err != nil {
-		return at(e.o.Now().Add(e.o.Settings.Probe)), nil
+		return waitUntil(e.o.Now().Add(e.o.Settings.Probe)), nil
 	}
 	ans, err := e.lookUp(ctx, t)
 	if err != nil {
-		return turn{}, err
+		return stepResult{}, err
 	}
 	if !ans.valid {
-		return at(e.o.Now().Add(unknownEvery / 4)), nil
+		return waitUntil(e.o.Now().Add(unknownEvery / 4)), nil
 	}
 	f, err := e.judge(ctx, t, ans)
 	if err != nil {
-		return turn{}, err
+		return stepResult{}, err
 	}
 	e.note(t, "late", f, ans)
 	row.Due = e.o.Now().Add(unknownEvery)
@@ -321,5 +321,5 @@ func (e *Engine) lookAtUnknown(ctx context.Context, row *ledger.Row) (turn, erro
 			e.park(row, ledger.Conflict, f.problem)
 		}
 	}
-	return again(), e.save(ctx, row)
+	return continueNow(), e.save(ctx, row)
 }

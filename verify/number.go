@@ -50,7 +50,7 @@ func (e *Engine) numberName(ctx context.Context, t *task) (string, error) {
 	}
 	if t.row.Work.Partner == "" {
 		// The partner enters by its Flexi id, because one partner has many references.
-		id, err := e.books.resolve(ctx, "adresar", n.Partner)
+		id, err := e.metadata.resolve(ctx, "adresar", n.Partner)
 		if err != nil {
 			return "", err
 		}
@@ -235,7 +235,7 @@ func partnerText(r flexi.Record) string {
 // otherPartner: the event names a partner, and the record has another one. An event that names none says nothing about it.
 func (e *Engine) otherPartner(ctx context.Context, sent, rec flexi.Record) (bool, error) {
 	if ref := sent.Text("firma"); ref != "" {
-		id, err := e.books.resolve(ctx, "adresar", ref)
+		id, err := e.metadata.resolve(ctx, "adresar", ref)
 		if err != nil {
 			return false, err
 		}

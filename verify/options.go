@@ -157,12 +157,12 @@ func (s *Settings) defaults() {
 	}
 }
 
-// Options is what an Engine is made of. Now and Rand may be nil; State, Teller and Observer may be nil in tests.
+// Options is what an Engine is made of. Now and Rand may be nil; State, Notifier and Observer may be nil in tests.
 type Options struct {
 	ERP      ERP
 	Ledger   Ledger
 	State    Store
-	Teller   Teller
+	Notifier Notifier
 	Observer Observer
 	Budget   *flexi.Budget // shared with the client; nil = one of its own
 	Settings Settings

@@ -53,7 +53,7 @@ func (e *Engine) outcome(t *task, s jobResult) {
 	case flexi.Refused, flexi.Blocked:
 		row.Sends++
 		if s.size > 1 && res.Outcome == flexi.Blocked && res.Status == 400 {
-			w.Most = 1 // it may be about one document, and only one that is alone can be told so
+			w.Most = 1 // it may be about one document, and only of one that is alone can that be said
 		}
 		e.backToQueue(row, res)
 	case flexi.NotSent:
@@ -137,7 +137,7 @@ func (e *Engine) backToQueue(row *ledger.Row, res *flexi.Result) {
 		}
 	case res.Outcome == flexi.Blocked:
 		wait = max(wait, e.o.Settings.Probe/4)
-		if res.Status == 400 && e.blockedAgain(row, res) {
+		if res.Status == 400 && e.countBlock(row, res) {
 			return
 		}
 	case res.Outcome == flexi.NotSent:
@@ -169,8 +169,9 @@ func (e *Engine) othersGo(group []*job) bool {
 // othersWent: documents were accepted between two counts, which begin anew with each start.
 func othersWent(accepted, before int) bool { return accepted > 0 && accepted != before }
 
-// blockedAgain: a document that is blocked by a 400 twice more while others of its evidence go through is at fault itself.
-func (e *Engine) blockedAgain(row *ledger.Row, res *flexi.Result) bool {
+// countBlock counts a 400 that blocked a document. One that is blocked twice more while others of its evidence go through is at
+// fault itself: it is rejected, and true is returned.
+func (e *Engine) countBlock(row *ledger.Row, res *flexi.Result) bool {
 	w := row.Work
 	if w.Refused == nil {
 		w.Refused = &ledger.Refusals{}
@@ -202,7 +203,7 @@ func (e *Engine) aftermath(work context.Context, row *ledger.Row, s jobResult) {
 	if s.lead && res.Refresh == flexi.RefreshUser && res.Outcome == flexi.Refused {
 		ctx, cancel := context.WithTimeout(work, 30*time.Second)
 		defer cancel()
-		if err := e.books.renew(ctx); err != nil {
+		if err := e.metadata.renew(ctx); err != nil {
 			e.o.Log.Warn().Err(err).Msg("renewing our user's context at Flexi")
 		}
 	}
@@ -211,7 +212,7 @@ func (e *Engine) aftermath(work context.Context, row *ledger.Row, s jobResult) {
 	}
 }
 
-// ownDrawn takes the number that Flexi drew from its series, once it is told or shown.
+// ownDrawn takes the number that Flexi drew from its series, once an answer or a look shows it.
 func (e *Engine) ownDrawn(ctx context.Context, row *ledger.Row, number string) {
 	number = flexi.NormaliseNumber(row.Evidence, number)
 	if number == "" || !pairless(row.Evidence) {

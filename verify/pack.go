@@ -33,7 +33,7 @@ type job struct {
 
 // jobResult is what the sender of a group hands back to the worker of one document.
 type jobResult struct {
-	tn    turn
+	next  stepResult
 	err   error
 	res   *flexi.Result // of this document's part; nil: nothing was sent for it, tn or err says how to go on
 	size  int           // documents in the request

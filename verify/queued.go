@@ -14,7 +14,7 @@ import (
 	"flexid/verify/ledger"
 )
 
-// task is what a step knows of the current event: the row, the event, and what reads told.
+// task is what a step knows of the current event: the row, the event, and what reads showed.
 type task struct {
 	row   *ledger.Row
 	ev    *ledger.Event
@@ -42,7 +42,7 @@ func (e *Engine) task(ctx context.Context, row *ledger.Row) (*task, error) {
 // dated reads the fields of the evidence and turns times in date fields into days. The story keeps what was turned, so that
 // people are shown what Flexi got.
 func (e *Engine) dated(ctx context.Context, t *task) (err error) {
-	if t.props, err = e.books.properties(ctx, t.row.Evidence); err != nil {
+	if t.props, err = e.metadata.properties(ctx, t.row.Evidence); err != nil {
 		return err
 	}
 	body, days, err := e.comparer(ctx, t).Days(t.ev.Body)
@@ -67,25 +67,25 @@ func AsSent(body json.RawMessage, s *ledger.Story) json.RawMessage {
 const mostDays = 40
 
 // queued judges the current event and sends it if it has to be sent. Numbered in the order in which the answers are cheap.
-func (e *Engine) queued(ctx, work context.Context, row *ledger.Row, trial bool) (turn, error) {
+func (e *Engine) queued(ctx, work context.Context, row *ledger.Row, trial bool) (stepResult, error) {
 	t, err := e.task(ctx, row)
 	if err != nil {
-		return turn{}, err
+		return stepResult{}, err
 	}
 	t.trial = trial
 
-	// 1. A look that a restore made it owe, and what needs no ERP.
-	if e.owesLookFirst(row) {
+	// 1. The look that a restore asks for, and what needs no ERP.
+	if e.mustCheckFirst(row) {
 		return e.check(ctx, row, false)
 	}
 	if knows(row) && e.admission.otherBooks() {
 		return e.blocked(ctx, row)
 	}
 	if done := e.endedAtOnce(t); done {
-		return again(), e.save(ctx, row)
+		return continueNow(), e.save(ctx, row)
 	}
 	if row.Due.After(e.o.Now()) {
-		return at(row.Due), nil
+		return waitUntil(row.Due), nil
 	}
 	if !trial && e.admission.isStopped(row.Evidence) {
 		return e.blocked(ctx, row)
@@ -95,12 +95,12 @@ func (e *Engine) queued(ctx, work context.Context, row *ledger.Row, trial bool) 
 	if ok, err := e.describable(ctx, t); err != nil {
 		return e.unreadableERP(ctx, row, err)
 	} else if !ok {
-		return again(), e.save(ctx, row)
+		return continueNow(), e.save(ctx, row)
 	}
 
 	// 3. What it refers to comes first. While it waits nothing is asked of Flexi: it comes by here every two seconds.
 	if wait, err := e.waitsFor(ctx, t); err != nil || !wait.IsZero() {
-		return at(wait), err
+		return waitUntil(wait), err
 	}
 
 	// 4. The number belongs to one document only.
@@ -108,8 +108,8 @@ func (e *Engine) queued(ctx, work context.Context, row *ledger.Row, trial bool) 
 	if err != nil {
 		return e.unreadableERP(ctx, row, err)
 	}
-	if tn, ok, err := e.ownNumber(ctx, t, number); err != nil || !ok {
-		return tn, err
+	if next, ok, err := e.ownNumber(ctx, t, number); err != nil || !ok {
+		return next, err
 	}
 
 	takeBack(row.Work, cannotRead)
@@ -118,18 +118,18 @@ func (e *Engine) queued(ctx, work context.Context, row *ledger.Row, trial bool) 
 	switch {
 	case e.seenJustNow(row):
 		t.op = row.Work.Write // as the look decided
-	case t.op != flexi.Create || e.o.Settings.LookFirst || row.LookOnce || e.marks.unchecked() || t.trial || t.ev.Again:
-		if tn, send, err := e.firstLook(ctx, t); err != nil || !send {
-			return tn, err
+	case t.op != flexi.Create || e.o.Settings.LookFirst || row.LookOnce || e.marks.unchecked() || t.trial || t.ev.Replayed:
+		if next, send, err := e.firstLook(ctx, t); err != nil || !send {
+			return next, err
 		}
 	}
 
 	// 6. What may have been carried out before a restore is a person's to send.
-	if t.ev.Again && row.Work.Attempt == 0 {
+	if t.ev.Replayed && row.Work.Attempt == 0 {
 		row.Work.Write = t.op
 		e.park(row, ledger.Unknown, ledger.Problem{Text: "the ledger or the stream was restored, and this event may have been carried out before; Flexi does not show it: " +
 			"send it by `flexid maybe resend`, or give it up by `flexid maybe drop`"})
-		return again(), e.save(ctx, row)
+		return continueNow(), e.save(ctx, row)
 	}
 	return e.send(ctx, work, t)
 }
@@ -146,33 +146,33 @@ func (e *Engine) seenJustNow(row *ledger.Row) bool {
 
 // blocked leaves a document queued while writes of its evidence are stopped. The row says so once, then the scheduler keeps it
 // until it is fetched for a trial or the stop is over. One that waits for another document goes on saying that for a while.
-func (e *Engine) blocked(ctx context.Context, row *ledger.Row) (turn, error) {
+func (e *Engine) blocked(ctx context.Context, row *ledger.Row) (stepResult, error) {
 	now := e.o.Now()
 	if free := row.Updated.Add(outageMost); row.Reason == ledger.WaitsFor && now.Before(free) {
-		return at(free), nil
+		return waitUntil(free), nil
 	}
 	if row.Reason != ledger.Blocked {
 		row.Reason = ledger.Blocked
 		if err := e.save(ctx, row); err != nil {
-			return turn{}, err
+			return stepResult{}, err
 		}
 	}
-	return at(now), nil
+	return waitUntil(now), nil
 }
 
 const cannotRead = "waits until Flexi can be read: "
 
 // unreadableERP waits for an ERP that cannot be read. Admission heard of the failed read already. What could not be read may be
 // of another evidence than the document's, whose own breaker is not tripped: so the row says once why it waits.
-func (e *Engine) unreadableERP(ctx context.Context, row *ledger.Row, err error) (turn, error) {
+func (e *Engine) unreadableERP(ctx context.Context, row *ledger.Row, err error) (stepResult, error) {
 	if row.Reason != ledger.Waiting {
 		row.Reason = ledger.Waiting
 		row.Work.Story.Problem = &ledger.Problem{Text: cannotRead + clip(err.Error(), 300)}
 		if err := e.save(ctx, row); err != nil {
-			return turn{}, err
+			return stepResult{}, err
 		}
 	}
-	return at(e.o.Now().Add(e.o.Settings.Probe/2 + time.Duration(e.o.Rand()*float64(e.o.Settings.Probe)))), nil
+	return waitUntil(e.o.Now().Add(e.o.Settings.Probe/2 + time.Duration(e.o.Rand()*float64(e.o.Settings.Probe)))), nil
 }
 
 // endedAtOnce closes events that need neither ERP nor look. It reports whether the row changed.
@@ -217,11 +217,11 @@ func (e *Engine) endedAtOnce(t *task) bool {
 // describable makes sure that the evidence exists, and reads its fields.
 func (e *Engine) describable(ctx context.Context, t *task) (bool, error) {
 	row := t.row
-	info, ok, err := e.books.surely(ctx, row.Evidence)
+	info, ok, err := e.metadata.surely(ctx, row.Evidence)
 	if err != nil {
 		return false, err
 	}
-	if !ok && (flexi.Standard(row.Evidence) || e.look.met(row.Evidence)) {
+	if !ok && (flexi.Standard(row.Evidence) || e.looker.met(row.Evidence)) {
 		e.admission.readEnded(row.Evidence, aboutFields, &unlistedError{row.Evidence})
 		return false, &unlistedError{row.Evidence}
 	}
@@ -286,28 +286,28 @@ func foreignIDs(body json.RawMessage) []flexi.ExternalID {
 }
 
 // firstLook reads what is there and judges it. send is true when the event still has to be sent.
-func (e *Engine) firstLook(ctx context.Context, t *task) (tn turn, send bool, err error) {
+func (e *Engine) firstLook(ctx context.Context, t *task) (next stepResult, send bool, err error) {
 	row := t.row
 	if ends(t.op) {
 		if t.left, err = e.expected(ctx, row); err != nil {
-			return turn{}, false, err
+			return stepResult{}, false, err
 		}
 	}
 	ans, err := e.lookUp(ctx, t)
 	if err != nil {
-		return turn{}, false, err
+		return stepResult{}, false, err
 	}
 	if !ans.valid {
 		if e.noLook(ctx, row, ans) {
 			row.Reason = ledger.Waiting
 			err = e.save(ctx, row)
 		}
-		return at(e.o.Now().Add(e.lookPause(ans))), false, err
+		return waitUntil(e.o.Now().Add(e.lookPause(ans))), false, err
 	}
 	takeBack(row.Work, cannotLook)
 	v, err := e.judge(ctx, t, ans)
 	if err != nil {
-		return turn{}, false, err
+		return stepResult{}, false, err
 	}
 	e.note(t, "first", v, ans)
 	row.LookOnce = false
@@ -318,7 +318,7 @@ func (e *Engine) firstLook(ctx context.Context, t *task) (tn turn, send bool, er
 		if v.op != "" {
 			t.op = v.op
 		}
-		return turn{}, true, nil
+		return stepResult{}, true, nil
 	case verdictDone:
 		x := effect{flexiID: v.target, number: v.number, own: v.own}
 		if t.op != flexi.Delete || v.target != "" {
@@ -331,7 +331,7 @@ func (e *Engine) firstLook(ctx context.Context, t *task) (tn turn, send bool, er
 		if row.Work.Absences < 3 || row.Work.Step < len(e.o.Settings.Looks)-1 {
 			row.Reason, row.Due = ledger.Waiting, e.o.Now().Add(e.stepWait(row.Work))
 			row.Work.Step++
-			return at(row.Due), false, e.save(ctx, row)
+			return waitUntil(row.Due), false, e.save(ctx, row)
 		}
 		e.confirm(row, t.ev, effect{reason: ledger.Adopted})
 	case verdictNothing:
@@ -343,7 +343,7 @@ func (e *Engine) firstLook(ctx context.Context, t *task) (tn turn, send bool, er
 	case verdictDuplicate:
 		e.park(row, ledger.Duplicate, v.problem)
 	}
-	return again(), false, e.save(ctx, row)
+	return continueNow(), false, e.save(ctx, row)
 }
 
 // stepWait is the pause to the next step of the schedule, for looks without an attempt.

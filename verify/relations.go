@@ -22,35 +22,35 @@ const (
 
 // ownNumber makes a number this row's own, or parks the event: two keys must not share one. ok is false when the event
 // cannot go on now.
-func (e *Engine) ownNumber(ctx context.Context, t *task, name string) (tn turn, ok bool, err error) {
+func (e *Engine) ownNumber(ctx context.Context, t *task, name string) (next stepResult, ok bool, err error) {
 	row, ev := t.row, t.ev
 	if name == "" || neverLost(row, name) {
-		return turn{}, true, nil
+		return stepResult{}, true, nil
 	}
 	take := t.op == flexi.Create || t.op == flexi.Upsert || t.op == flexi.Update
 	holder, err := e.holder(ctx, row, name, take)
 	switch {
 	case errors.Is(err, errNotStored):
-		return at(e.o.Now().Add(waitEvery)), false, nil
+		return waitUntil(e.o.Now().Add(waitEvery)), false, nil
 	case err != nil:
-		return turn{}, false, fmt.Errorf("owning number %s: %w", name, e.storeError(err))
+		return stepResult{}, false, fmt.Errorf("owning number %s: %w", name, e.storeError(err))
 	case holder == nil:
 		if take {
 			addNumber(row, name)
 		}
-		return turn{}, true, nil
+		return stepResult{}, true, nil
 	}
 	other := Address{holder.Evidence, holder.Source, holder.Key}.String()
 	if has := numberOf(holder); has != "" && has != ev.Number {
 		if row.Work.Pass {
-			return turn{}, true, nil // a person says that they are two
+			return stepResult{}, true, nil // a person says that they are two
 		}
 		e.park(row, ledger.Conflict, letterCase(ev.Number, has, other))
-		return again(), false, e.save(ctx, row)
+		return continueNow(), false, e.save(ctx, row)
 	}
 	e.park(row, ledger.Duplicate, ledger.Problem{Link: other, Text: fmt.Sprintf(
 		"number %s belongs to document %s: two documents must not carry it; correct one of them, or %s", ev.Number, other, oneName(row, holder))})
-	return again(), false, e.save(ctx, row)
+	return continueNow(), false, e.save(ctx, row)
 }
 
 // neverLost: the row came by the number with its first event, which is not over yet. Only the number of a document that has no

@@ -168,7 +168,7 @@ func (e *Engine) syncMarks(ctx context.Context) error {
 	if err == nil {
 		return nil
 	}
-	e.marks.again() // in a quiet time nothing else would have them stored
+	e.marks.unsaved() // in a quiet time nothing else would have them stored
 	var conflict *ledger.ConflictError
 	if errors.As(err, &conflict) {
 		return nil
@@ -176,8 +176,8 @@ func (e *Engine) syncMarks(ctx context.Context) error {
 	return fmt.Errorf("storing how far the books were seen: %w", e.storeError(err))
 }
 
-// again: what was to be stored was not.
-func (m *marks) again() {
+// unsaved notes that what was to be stored was not.
+func (m *marks) unsaved() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.dirty = true
@@ -185,8 +185,8 @@ func (m *marks) again() {
 
 // startOver forgets what was read of the books before a person accepted them as they are now.
 func (e *Engine) startOver(other bool) {
-	e.look.reset()
-	e.books.reset()
+	e.looker.reset()
+	e.metadata.reset()
 	if other {
 		e.fence.reset()
 	}
@@ -250,7 +250,7 @@ func (e *Engine) checkBooks(ctx context.Context) {
 		if evidence == "" {
 			return
 		}
-		if _, err := e.look.control(ctx, evidence); err == nil {
+		if _, err := e.looker.control(ctx, evidence); err == nil {
 			return
 		}
 		t := time.NewTimer(pause)
@@ -273,8 +273,8 @@ func (m *marks) anEvidence() string {
 	return ""
 }
 
-// forgetOld takes out of a row, in memory, what it says about an earlier company's books: ids, effects, numbers, what was
-// owed. Its history and its events stay.
+// forgetOld takes out of a row, in memory, what it says about an earlier company's books: ids, effects, numbers, what
+// follow-ups were due. Its history and its events stay.
 func (e *Engine) forgetOld(row *ledger.Row) {
 	era := e.marks.era()
 	if row.Era >= era {

@@ -17,7 +17,7 @@ func (e *Engine) shownAs(t *task, r flexi.Record) string {
 }
 
 // unproved is the one record of a look that may be the document, though nothing proves it; nil if there is none.
-func (s sighting) unproved() flexi.Record {
+func (s matches) unproved() flexi.Record {
 	if len(s.mine) > 0 || len(s.others) != 1 {
 		return nil
 	}
@@ -26,7 +26,7 @@ func (s sighting) unproved() flexi.Record {
 
 // asSeen refuses a decision about a record that nothing proves to be the document, where the last look before showed another
 // one, or this one otherwise. A document that never was in Flexi is excepted: there a person says what Flexi has for it.
-func (e *Engine) asSeen(t *task, s sighting) error {
+func (e *Engine) asSeen(t *task, s matches) error {
 	r := s.unproved()
 	if r == nil || t.row.Last == nil {
 		return nil
@@ -43,14 +43,14 @@ func (e *Engine) asSeen(t *task, s sighting) error {
 }
 
 // bind lets what a person allowed to pass hold for the record that was there when he decided.
-func (e *Engine) bind(t *task, s sighting) {
+func (e *Engine) bind(t *task, s matches) {
 	if r := s.unproved(); r != nil && t.row.Work.Pass {
 		t.row.Work.PassFor = e.shownAs(t, r)
 	}
 }
 
 // stillBound takes back what a person allowed to pass, where the record is another one by now.
-func (e *Engine) stillBound(t *task, s sighting) {
+func (e *Engine) stillBound(t *task, s matches) {
 	w, r := t.row.Work, s.unproved()
 	if r != nil && w.PassFor != "" && w.PassFor != e.shownAs(t, r) {
 		w.Pass, w.PassFor = false, ""

@@ -19,15 +19,15 @@ import (
 // 3. Send a group. One without the document is sent beside, and the document waits on: it has to be looked at again in time,
 // however long that group takes, or what was seen of it would be too old when its turn comes, and others would go before it.
 // 4. Make the outcome durable.
-func (e *Engine) send(ctx, work context.Context, t *task) (turn, error) {
+func (e *Engine) send(ctx, work context.Context, t *task) (stepResult, error) {
 	row, w := t.row, t.row.Work
 	if row.Aside != nil {
-		return turn{}, fmt.Errorf("%s was set aside: nothing is sent under that key", addressOf(row))
+		return stepResult{}, fmt.Errorf("%s was set aside: nothing is sent under that key", addressOf(row))
 	}
 	j, err := e.newJob(t)
 	if err != nil {
 		e.park(row, ledger.Unreadable, ledger.Problem{Text: err.Error()})
-		return again(), e.save(ctx, row)
+		return continueNow(), e.save(ctx, row)
 	}
 	who := &waiter{job: j, suspect: w.Opens > 0, trial: t.trial, lookAt: e.lookAgainAt(w)}
 	e.packs.offer(j) // from here on the row belongs to whoever takes the job, until its result comes back
@@ -44,9 +44,9 @@ func (e *Engine) send(ctx, work context.Context, t *task) (turn, error) {
 				e.admission.release(slot, nil, false)
 			}
 		case !ok && until.IsZero():
-			return again(), nil
+			return continueNow(), nil
 		case !ok:
-			return at(later(until, e.o.Now())), nil
+			return waitUntil(later(until, e.o.Now())), nil
 		default:
 			if !slices.Contains(group, j) { // its turn has not come
 				e.sending.Go(func() { e.sendGroup(ctx, work, slot, group) })
@@ -92,7 +92,7 @@ func (e *Engine) sendGroup(ctx, work context.Context, slot *slot, group []*job) 
 		for _, j := range group[1:] {
 			j.t.row.Work.Most = 1
 		}
-		hand(group[1:], jobResult{tn: again()})
+		hand(group[1:], jobResult{next: continueNow()})
 		group = group[:1]
 	}
 
@@ -100,7 +100,7 @@ func (e *Engine) sendGroup(ctx, work context.Context, slot *slot, group []*job) 
 	if slot.trial != nil {
 		if err := e.probe(ctx, evidence); err != nil {
 			res = &flexi.Result{Outcome: flexi.NotSent, Err: err}
-			hand(group, jobResult{tn: at(e.o.Now().Add(e.o.Settings.Probe))})
+			hand(group, jobResult{next: waitUntil(e.o.Now().Add(e.o.Settings.Probe))})
 			return
 		}
 	}
@@ -110,14 +110,14 @@ func (e *Engine) sendGroup(ctx, work context.Context, slot *slot, group []*job) 
 	if err != nil {
 		if until, ours := asked(err, e.o.Now()); ours {
 			e.admission.recordsRead(evidence, err)
-			hand(group, jobResult{tn: at(later(until, e.o.Now()))})
+			hand(group, jobResult{next: waitUntil(later(until, e.o.Now()))})
 			return
 		}
 		if slot.trial != nil { // the trial failed; for others admission hears of it once, as of a read
 			res = &flexi.Result{Outcome: flexi.NotSent, Err: err}
 		}
 		e.admission.recordsRead(evidence, err)
-		hand(group, jobResult{tn: at(e.o.Now().Add(e.o.Settings.Probe/4 + time.Duration(e.o.Rand()*float64(e.o.Settings.Probe))))})
+		hand(group, jobResult{next: waitUntil(e.o.Now().Add(e.o.Settings.Probe/4 + time.Duration(e.o.Rand()*float64(e.o.Settings.Probe))))})
 		return
 	}
 	defer conn.Close() //nolint:errcheck // one write per connection: nothing is lost by a failed close
@@ -125,7 +125,7 @@ func (e *Engine) sendGroup(ctx, work context.Context, slot *slot, group []*job) 
 	// 4. What was seen must still be young.
 	group = slices.DeleteFunc(group, func(j *job) bool {
 		if e.tooOld(j.t.row.Work) {
-			j.result <- jobResult{tn: again()}
+			j.result <- jobResult{next: continueNow()}
 			return true
 		}
 		return false
@@ -256,9 +256,9 @@ func (e *Engine) permit(group []*job, begun time.Time) flexi.Permit {
 }
 
 // received makes durable what became of one document, whatever happens to the context.
-func (e *Engine) received(work context.Context, t *task, s jobResult) (turn, error) {
+func (e *Engine) received(work context.Context, t *task, s jobResult) (stepResult, error) {
 	if s.res == nil {
-		return s.tn, s.err
+		return s.next, s.err
 	}
 	if s.lead && s.res.FenceBroken { // before the outcome: whether that can be stored must not decide about the stop
 		e.fenceBroken(t.row)
@@ -266,10 +266,10 @@ func (e *Engine) received(work context.Context, t *task, s jobResult) (turn, err
 	e.outcome(t, s)
 	e.noteCreated(work, t.row, s)
 	if err := e.settle(work, t.row); err != nil {
-		return turn{}, err
+		return stepResult{}, err
 	}
 	e.aftermath(work, t.row, s)
-	return again(), nil
+	return continueNow(), nil
 }
 
 // tooOld: what was seen of the document is older than a write may build upon.

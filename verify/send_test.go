@@ -50,10 +50,10 @@ func TestWaitsWhileAnotherIsSent(t *testing.T) {
 		}
 		e.packs.offer(older)
 		turn, err := e.send(t.Context(), t.Context(), document("B"))
-		if waited, want := time.Since(came), e.o.Settings.Fresh*3/4; err != nil || waited != want || !turn.again {
+		if waited, want := time.Since(came), e.o.Settings.Fresh*3/4; err != nil || waited != want || !turn.goOn {
 			t.Errorf("B came back after %s (%+v, %v), want %s", waited, turn, err, want)
 		}
-		if res := <-older.result; time.Since(came) != answer || res.tn.at.IsZero() {
+		if res := <-older.result; time.Since(came) != answer || res.next.at.IsZero() {
 			t.Errorf("A came back after %s with %+v", time.Since(came), res)
 		}
 		e.sending.Wait()

@@ -36,11 +36,11 @@ type waiter struct {
 // Through a tripped breaker goes a document that was fetched as its trial, before all others; where none was, a suspect one.
 func (a *admission) acquire(ctx context.Context, w *waiter) (s *slot, at time.Time, ok bool) {
 	defer a.dequeue(w)
-	var again <-chan time.Time
+	var lookAgain <-chan time.Time
 	if !w.lookAt.IsZero() {
 		t := time.NewTimer(w.lookAt.Sub(a.now()))
 		defer t.Stop()
-		again = t.C
+		lookAgain = t.C
 	}
 	for {
 		clean := w.suspect && a.candidateWaits(a.mayBeTried)
@@ -58,7 +58,7 @@ func (a *admission) acquire(ctx context.Context, w *waiter) (s *slot, at time.Ti
 		case <-overdue.C:
 		case <-w.taken:
 			return nil, time.Time{}, true
-		case <-again:
+		case <-lookAgain:
 			return nil, time.Time{}, false
 		case <-ctx.Done():
 			return nil, time.Time{}, false

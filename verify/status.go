@@ -48,10 +48,10 @@ func (s Standing) compare(o Standing) int {
 	return cmp.Or(cmp.Compare(s.State, o.State), cmp.Compare(s.Reason, o.Reason), cmp.Compare(s.Cause, o.Cause))
 }
 
-// Teller stores what the outside must hear. It returns nil only when the stream has stored it.
-type Teller interface {
-	// Tell publishes body under the subject of kind (done, alert) and token (evidence, or the alert's kind).
-	Tell(ctx context.Context, kind, token, id string, body []byte) error
+// Notifier stores what the outside must hear. It returns nil only when the stream has stored it.
+type Notifier interface {
+	// Notify publishes body under the subject of kind (done, alert) and token (evidence, or the alert's kind).
+	Notify(ctx context.Context, kind, token, id string, body []byte) error
 }
 
 // Observer counts for metrics; every method must be cheap and safe for concurrent use.

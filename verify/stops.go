@@ -80,7 +80,7 @@ func (e *Engine) StopWrites(ctx context.Context, evidence, by, why string) error
 func (e *Engine) noEvidence(ctx context.Context, evidence string) bool {
 	ask, cancel := context.WithTimeout(ctx, stopAsks)
 	defer cancel()
-	_, known, err := e.books.evidence(ask, evidence)
+	_, known, err := e.metadata.evidence(ask, evidence)
 	return err == nil && !known
 }
 
@@ -106,8 +106,8 @@ func (e *Engine) ResumeWrites(ctx context.Context, evidence, by, why string) err
 // acceptWaits is how long an acceptance waits for the ledger to be read.
 const acceptWaits = 20 * time.Second
 
-// AcceptCompany lets writes go on after the company behind the address changed. restored: every document that is over owes a
-// look before its next event, because the books may lack it, or have again what was deleted. new: nothing that the ledger
+// AcceptCompany lets writes go on after the company behind the address changed. restored: every document that is over has to be
+// looked at before its next event, because the books may lack it, or have again what was deleted. new: nothing that the ledger
 // says about Flexi counts any more; rows are not touched until their next event, and stay readable.
 func (e *Engine) AcceptCompany(ctx context.Context, how, by, why string) error {
 	if by == "" || why == "" {
@@ -123,7 +123,7 @@ func (e *Engine) AcceptCompany(ctx context.Context, how, by, why string) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		if err := e.owEverything(ctx); err != nil {
+		if err := e.requestChecks(ctx); err != nil {
 			return err
 		}
 	default:
@@ -183,10 +183,10 @@ func acceptedAt(now time.Time, before ...time.Time) time.Time {
 	return at
 }
 
-// owEverything makes every document owe a look, whatever became of its last event.
-func (e *Engine) owEverything(ctx context.Context) error {
-	for _, id := range e.index.all() {
-		err := e.oweLook(ctx, id)
+// requestChecks asks for a look at every document, whatever became of its last event.
+func (e *Engine) requestChecks(ctx context.Context) error {
+	for _, id := range e.scheduler.all() {
+		err := e.requestCheck(ctx, id)
 		if ledger.Never(err) { // it would fail each time, and nobody could ever accept
 			e.o.Log.Error().Err(err).Str("row", string(id)).Msg("this document cannot be made to owe a look: see in Flexi that it is there")
 			continue
@@ -198,7 +198,7 @@ func (e *Engine) owEverything(ctx context.Context) error {
 	return nil
 }
 
-func (e *Engine) oweLook(ctx context.Context, id ledger.ID) error {
+func (e *Engine) requestCheck(ctx context.Context, id ledger.ID) error {
 	for {
 		row, err := e.o.Ledger.Get(ctx, id)
 		if errors.Is(err, ledger.ErrNoRow) || errors.Is(err, ledger.ErrNewer) {
@@ -376,11 +376,11 @@ func (e *Engine) Status() Status {
 		stops = []Stop{{Open: true}}
 	}
 	s := Status{Stops: stops, Fence: e.fence.all(), InFlight: inFlight, Limit: limit, Pack: e.packs.now()}
-	s.Standings, s.Documents = e.index.counts()
+	s.Standings, s.Documents = e.scheduler.counts()
 	now, b := e.o.Now(), e.o.Budget
 	s.Tokens = map[string]int{"reads": int(b.Reads.Tokens(now)), "refusals": int(b.Refusals.Tokens(now)), "maybes": int(b.Maybes.Tokens(now))}
 	s.Waiting = s.Documents[string(ledger.Queued)]
-	s.MaybeBy, s.Oldest = e.index.maybes()
+	s.MaybeBy, s.Oldest = e.scheduler.maybes()
 	return s
 }
 

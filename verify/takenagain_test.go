@@ -45,7 +45,7 @@ func TestTakenAgainIsNotSent(t *testing.T) {
 				}
 				writes := b.writes()
 				ev := b.event(c.op, "A", c.body)
-				ev.Again = true
+				ev.Replayed = true
 				b.take(ev)
 				b.becomes("A", 10*time.Minute, c.state, c.reason)
 				b.pass(time.Hour)

@@ -16,25 +16,25 @@ func TestTurnToSendAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, inDoubt := range []int{1, 3, 60, 5000} {
 			for _, draw := range []float64{0, 0.5, 0.999} {
-				e := &Engine{index: newIndex(nil), o: Options{
+				e := &Engine{scheduler: newScheduler(nil), o: Options{
 					Budget: flexi.NewBudget(1), Now: time.Now, Rand: func() float64 { return draw },
 				}}
 				for i := range inDoubt {
-					e.index.doubts[ledger.ID(fmt.Sprint(i))] = doubt{reason: settling}
+					e.scheduler.doubts[ledger.ID(fmt.Sprint(i))] = doubt{reason: settling}
 				}
 				w := &ledger.Work{Opens: 1}
-				if got := e.turnToSendAgain(w); got != 0 {
+				if got := e.resendWait(w); got != 0 {
 					t.Errorf("%d in doubt, a full bucket: waits %v", inDoubt, got)
 				}
 				for range 2 {
 					e.o.Budget.Maybes.Take(e.o.Now())
 				}
 				const next = 10 * time.Second
-				if got := e.turnToSendAgain(w); got < next || got > next+turnMost || got > next*time.Duration(1+inDoubt) {
+				if got := e.resendWait(w); got < next || got > next+mostResendSpread || got > next*time.Duration(1+inDoubt) {
 					t.Errorf("%d in doubt, an empty bucket, draw %v: waits %v, the next token comes after %v", inDoubt, draw, got, next)
 				}
 				e.o.Budget.Maybes.Return()
-				if got := e.turnToSendAgain(w); got != 0 {
+				if got := e.resendWait(w); got != 0 {
 					t.Errorf("%d in doubt, a token came back: waits %v", inDoubt, got)
 				}
 			}

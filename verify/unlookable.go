@@ -79,10 +79,10 @@ func takeBack(w *ledger.Work, said string) {
 func (e *Engine) alertLook(ctx context.Context, row *ledger.Row, text string) {
 	a := addressOf(row)
 	e.say("document cannot be looked up", [2]string{"document", a.String()}, [2]string{"number", row.Number}, [2]string{"text", text})
-	if e.o.Teller == nil {
+	if e.o.Notifier == nil {
 		return
 	}
-	err := e.tellAlert(ctx, "", Alert{Time: e.o.Now().UTC(), Kind: looksReason, Text: text, Document: a.String(), Evidence: a.Evidence, Source: a.Source, Key: a.Key,
+	err := e.publishAlert(ctx, "", Alert{Time: e.o.Now().UTC(), Kind: looksReason, Text: text, Document: a.String(), Evidence: a.Evidence, Source: a.Source, Key: a.Key,
 		Number: row.Number, State: row.State, Reason: row.Reason, Remedy: "see what Flexi says of its number or key; correct it at the sender and send it again, or drop it"})
 	if err != nil {
 		e.o.Log.Warn().Err(err).Str("document", a.String()).Msg("an alert could not be published")

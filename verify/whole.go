@@ -55,16 +55,16 @@ func (e *Engine) resendJudged(ctx context.Context, row *ledger.Row) (string, err
 	if err := e.sameBooks(); err != nil {
 		return "", err
 	}
-	gone, err := e.isGone(ctx, t, ans.seen)
+	gone, err := e.isGone(ctx, t, ans.matches)
 	if err == nil && !gone {
-		err = e.asSeen(t, ans.seen)
+		err = e.asSeen(t, ans.matches)
 	}
 	if err != nil {
 		return "", err
 	}
 	result, err := e.resendOf(ctx, t, ans, gone)
 	if err == nil {
-		e.bind(t, ans.seen)
+		e.bind(t, ans.matches)
 	}
 	return result, err
 }
@@ -105,7 +105,7 @@ func (e *Engine) resendOf(ctx context.Context, t *task, ans answer, gone bool) (
 
 // isGone says whether Flexi has no record that can be the document. A record under a number that Flexi itself had drawn is
 // none: after a restore it draws the same ones again.
-func (e *Engine) isGone(ctx context.Context, t *task, s sighting) (bool, error) {
+func (e *Engine) isGone(ctx context.Context, t *task, s matches) (bool, error) {
 	if len(s.all()) == 0 || len(s.mine) > 0 || !t.row.Marked {
 		return len(s.all()) == 0, nil
 	}
@@ -123,7 +123,7 @@ func (e *Engine) isGone(ctx context.Context, t *task, s sighting) (bool, error) 
 
 // resendStorno cancels again. Fields are not sent to a document that is cancelled, so what else it lost is for a person.
 func (e *Engine) resendStorno(ctx context.Context, t *task, ans answer, n int, gone bool) (string, error) {
-	s := ans.seen
+	s := ans.matches
 	if gone {
 		return "", &DecisionError{Text: "Flexi has no record of this document any more, so there is nothing to cancel: drop this event; " +
 			"if the books need the cancelled document, have it sent again as a create, and its storno after that"}
@@ -207,7 +207,7 @@ func (e *Engine) turnOf(ctx context.Context, row *ledger.Row, n int, all []int) 
 			w.Story.Problem = &ledger.Problem{Text: r.Text}
 		}
 	}
-	e.untold(row)
+	e.mustNotify(row)
 	row.Redo = append([]int{n}, row.Redo...)
 	row.Due = e.o.Now()
 	show(row)

@@ -86,7 +86,7 @@ func TestLeastPermissions(t *testing.T) {
 		push(t, js, stream.Options{}, body)
 		next(t, s1.got)
 	}
-	if err := stream.NewPublisher(js, stream.Options{}).Tell(t.Context(), "done", "banka", "1", nil); err != nil {
+	if err := stream.NewPublisher(js, stream.Options{}).Notify(t.Context(), "done", "banka", "1", nil); err != nil {
 		t.Error(err)
 	}
 	if err := r.stop(); err != nil || log.count("permission") != 0 {

@@ -187,7 +187,7 @@ func newShelf(t *testing.T, js jetstream.JetStream) *shelf {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c.Again, c.Revision = 0, 1
+		c.Replayed, c.Revision = 0, 1
 		s.cursors[name] = c
 	}
 	return s

@@ -24,10 +24,10 @@ func NewPublisher(js jetstream.JetStream, o Options) *Publisher {
 	return &Publisher{js: js, o: o, names: o.Names(), batch: batchName{random: nuid.Next()}}
 }
 
-// Tell publishes to <prefix>.<kind>.<token> and returns nil only when the stream has stored the message. Kinds: done,
+// Notify publishes to <prefix>.<kind>.<token> and returns nil only when the stream has stored the message. Kinds: done,
 // change, alert. A token may have several parts between dots. id lets the server drop a repetition within 100 ms; a later
 // one is stored twice.
-func (p *Publisher) Tell(ctx context.Context, kind, token, id string, body []byte) error {
+func (p *Publisher) Notify(ctx context.Context, kind, token, id string, body []byte) error {
 	switch kind {
 	case "done", "change", "alert":
 	default:

@@ -37,14 +37,14 @@ func TestTell(t *testing.T) {
 		{"alert", "", "flexi.alert._"},
 		{"alert", "a..b", "flexi.alert.a._.b"},
 	} {
-		if err := p.Tell(t.Context(), tc.kind, tc.token, "id-"+tc.subject, []byte("x")); err != nil {
+		if err := p.Notify(t.Context(), tc.kind, tc.token, "id-"+tc.subject, []byte("x")); err != nil {
 			t.Fatal(err)
 		}
 		if m := last(t, js, "FLEXID_OUT"); m.Subject != tc.subject || m.Header.Get("Nats-Msg-Id") != "id-"+tc.subject {
 			t.Errorf("%s %v, want %s", m.Subject, m.Header, tc.subject)
 		}
 	}
-	if err := p.Tell(t.Context(), "push", "faktura-vydana", "", nil); err == nil {
+	if err := p.Notify(t.Context(), "push", "faktura-vydana", "", nil); err == nil {
 		t.Error("telling into the intake")
 	}
 }
@@ -55,12 +55,12 @@ func TestTellIsStoredOrFails(t *testing.T) {
 	js := h.connect(zerolog.Nop())
 	p := stream.NewPublisher(js, stream.Options{})
 	var unavailable *stream.UnavailableError
-	if err := p.Tell(t.Context(), "done", "banka", "1", nil); !errors.As(err, &unavailable) {
+	if err := p.Notify(t.Context(), "done", "banka", "1", nil); !errors.As(err, &unavailable) {
 		t.Errorf("without the stream: %v", err)
 	}
 	ensure(t, js, stream.Options{})
 	h.stop()
-	if err := p.Tell(t.Context(), "done", "banka", "2", nil); err == nil {
+	if err := p.Notify(t.Context(), "done", "banka", "2", nil); err == nil {
 		t.Error("told to nobody")
 	}
 	h.start()
@@ -71,7 +71,7 @@ func TestAForeignStreamDoesNotConfirm(t *testing.T) {
 	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "FOREIGN", Subjects: []string{"flexi.done.>"}}); err != nil {
 		t.Fatal(err)
 	}
-	if err := stream.NewPublisher(js, stream.Options{}).Tell(t.Context(), "done", "banka", "1", nil); err == nil {
+	if err := stream.NewPublisher(js, stream.Options{}).Notify(t.Context(), "done", "banka", "1", nil); err == nil {
 		t.Error("a result was taken for stored in a stream that is not ours")
 	}
 }

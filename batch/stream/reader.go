@@ -316,7 +316,7 @@ func (r *Reader) collect(b jetstream.MessageBatch, cursor ledger.Cursor) (ms []b
 		ms = append(ms, batch.Message{
 			Subject: m.Subject(), Header: m.Headers(), Data: m.Data(),
 			Stream: meta.Stream, Seq: meta.Sequence.Stream, Time: meta.Timestamp, Received: r.o.Now(),
-			Again: meta.Sequence.Stream <= cursor.Again,
+			Replayed: meta.Sequence.Stream <= cursor.Replayed,
 		})
 	}
 	err = b.Error()

@@ -66,7 +66,7 @@ func TestMessagesCarryWhatIntakeNeeds(t *testing.T) {
 	got := make(chan batch.Message, 2)
 	s := newShelf(t, js)
 	c := s.cursors["FLEXID_PUSH"]
-	c.Again = 1
+	c.Replayed = 1
 	s.set(c)
 	s.act = func(_ context.Context, ms []batch.Message, _ bool) error {
 		for _, m := range ms {
@@ -76,10 +76,10 @@ func TestMessagesCarryWhatIntakeNeeds(t *testing.T) {
 	}
 	run(t, js, stream.ReaderOptions{Now: func() time.Time { return received }, Taker: s})
 	m := <-got
-	if m.Subject != "flexi.push.banka.K" || m.Stream != "FLEXID_PUSH" || m.Seq != 1 || m.Time.IsZero() || !m.Received.Equal(received) || m.Header["flexid-op"][0] != "update" || !m.Again {
+	if m.Subject != "flexi.push.banka.K" || m.Stream != "FLEXID_PUSH" || m.Seq != 1 || m.Time.IsZero() || !m.Received.Equal(received) || m.Header["flexid-op"][0] != "update" || !m.Replayed {
 		t.Errorf("%+v", m)
 	}
-	if m = <-got; m.Seq != 2 || m.Again {
+	if m = <-got; m.Seq != 2 || m.Replayed {
 		t.Errorf("%+v", m)
 	}
 }

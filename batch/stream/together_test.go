@@ -41,7 +41,7 @@ func tellMany(t *testing.T, p *stream.Publisher, n int) []error {
 		all.Go(func() {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
-			errs[i] = p.Tell(ctx, "done", "banka", fmt.Sprint("id", i), fmt.Append(nil, i))
+			errs[i] = p.Notify(ctx, "done", "banka", fmt.Sprint("id", i), fmt.Append(nil, i))
 		})
 	}
 	all.Wait()
@@ -117,7 +117,7 @@ func TestTellsWhileNATSIsRestarted(t *testing.T) {
 		}
 		// Nobody waits for one who is gone: it goes on as ever, once the client is connected again.
 		<-time.After(10 * time.Second)
-		if err := p.Tell(t.Context(), "done", "banka", "last", []byte("last")); err != nil {
+		if err := p.Notify(t.Context(), "done", "banka", "last", []byte("last")); err != nil {
 			t.Error(err)
 		}
 		if have := told(t, side); have["last"] != 1 {
@@ -142,7 +142,7 @@ func TestATellThatIsGivenUp(t *testing.T) {
 			if i%3 == 0 {
 				cancel()
 			}
-			errs[i] = p.Tell(ctx, "done", "banka", fmt.Sprint("id", i), fmt.Append(nil, i))
+			errs[i] = p.Notify(ctx, "done", "banka", fmt.Sprint("id", i), fmt.Append(nil, i))
 			cancel()
 		})
 	}

@@ -204,7 +204,7 @@ func Begin(ctx context.Context, js jetstream.JetStream, name string) (ledger.Cur
 	if err != nil {
 		return ledger.Cursor{}, err
 	}
-	return ledger.Cursor{Stream: name, Made: info.Created.UTC(), GivenUp: max(info.State.FirstSeq, 1) - 1, Again: info.State.LastSeq}, nil
+	return ledger.Cursor{Stream: name, Made: info.Created.UTC(), GivenUp: max(info.State.FirstSeq, 1) - 1, Replayed: info.State.LastSeq}, nil
 }
 
 func (o Options) configs() []jetstream.StreamConfig {

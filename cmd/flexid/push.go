@@ -183,7 +183,7 @@ func (p *program) pushRun(ctx context.Context, run string, fl pushFlags, s pushS
 	meter := push.Meter{Spool: spool, Now: time.Now}
 	progress := p.startProgress(fl.quiet, meter.Line)
 	err = t.whileAlive(ctx, func(ctx context.Context) error {
-		return push.Run(ctx, push.Options{Spool: spool, Run: run, JS: t.js, Stream: t.streams, Daemon: t.daemon, Wait: fl.wait, Owed: t.owed,
+		return push.Run(ctx, push.Options{Spool: spool, Run: run, JS: t.js, Stream: t.streams, Daemon: t.daemon, Wait: fl.wait, FollowUps: t.followUps,
 			Trouble: progress.trouble, Log: log})
 	})
 	progress.stop()

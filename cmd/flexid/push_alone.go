@@ -61,7 +61,7 @@ func (p *program) aloneTarget(ctx context.Context, s pushSettings, fl pushFlags,
 	if err != nil {
 		return nil, errors.Join(err, end())
 	}
-	t.owed, t.ended = info.Owed, ended
+	t.followUps, t.ended = info.FollowUps, ended
 	t.closers = append([]func() error{end}, t.closers...)
 	return t, nil
 }

@@ -26,12 +26,12 @@ import (
 
 // pushTarget is where events go and who is asked about them.
 type pushTarget struct {
-	js      jetstream.JetStream
-	streams stream.Options
-	daemon  push.Daemon
-	owed    func(ctx context.Context) (int, error) // nil = the daemon goes on after us
-	ended   <-chan struct{}                        // closed when the daemon of this process has ended; nil = it is another one
-	closers []func() error                         // last one first
+	js        jetstream.JetStream
+	streams   stream.Options
+	daemon    push.Daemon
+	followUps func(ctx context.Context) (int, error) // nil = the daemon goes on after us
+	ended     <-chan struct{}                        // closed when the daemon of this process has ended; nil = it is another one
+	closers   []func() error                         // last one first
 }
 
 // whileAlive runs f and ends it when the daemon of this process ends by itself: nobody would take or tell anything more.

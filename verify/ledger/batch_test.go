@@ -285,7 +285,7 @@ func TestEveryFaultOfACommit(t *testing.T) {
 func TestCursorIsKept(t *testing.T) {
 	l, js := newBox(t).ledger()
 	at := time.Date(2026, 11, 30, 10, 0, 0, 5, time.UTC)
-	c := Cursor{Stream: "FLEXID_PUSH", Made: at, Seq: 7, Time: at, Digest: "d", GivenUp: 3, Again: 9}
+	c := Cursor{Stream: "FLEXID_PUSH", Made: at, Seq: 7, Time: at, Digest: "d", GivenUp: 3, Replayed: 9}
 	noErr(t, l.SetCursor(t.Context(), c))
 	have, err := l.Cursor(t.Context(), "FLEXID_PUSH")
 	noErr(t, err)

@@ -25,7 +25,7 @@ func (r *Row) Clone() Row {
 	c.Lease = pointTo(r.Lease)
 	c.Aside = pointTo(r.Aside)
 	c.Late = slices.Clone(r.Late)
-	c.Untold = slices.Clone(r.Untold)
+	c.ToNotify = slices.Clone(r.ToNotify)
 	c.Parkings = slices.Clone(r.Parkings)
 	c.Extra = maps.Clone(r.Extra) // raw values are never changed in place
 	return c

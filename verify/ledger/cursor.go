@@ -23,9 +23,9 @@ type Cursor struct {
 
 	// GivenUp: what lies at or below it and is not in the stream was given up by a person.
 	GivenUp uint64 `json:"given_up,omitempty"`
-	// Again: messages up to it may have been taken before the ledger or the stream was set back. What they ask for is looked up
+	// Replayed: messages up to it may have been taken before the ledger or the stream was set back. What they ask for is looked up
 	// in Flexi and never sent by itself.
-	Again uint64 `json:"again,omitempty"`
+	Replayed uint64 `json:"again,omitempty"`
 
 	Token    string `json:"token"` // as Row.Token; set when it is stored
 	Revision uint64 `json:"-"`     // 0 = there is none

@@ -99,12 +99,12 @@ type Row struct {
 	// Aside is set in the row of an event that could not be stored under the document it names. Nothing is ever sent for it.
 	Aside *Aside `json:"aside,omitempty"`
 
-	// What is owed, without changing the state.
+	// Follow-ups, which change no state by themselves.
 	Due      time.Time   `json:"due,omitzero"`       // when the current event wants attention again
 	ReadBack time.Time   `json:"read_back,omitzero"` // confirmed documents are read back by then
 	Late     []time.Time `json:"late,omitempty"`     // late looks
-	Untold   []int       `json:"untold,omitempty"`   // ordinals that flexi.done has not stored yet
-	Parkings []Parking   `json:"parkings,omitempty"` // of which nobody has been alerted yet
+	ToNotify []int       `json:"untold,omitempty"`   // ordinals of which flexi.done has stored no notice yet
+	Parkings []Parking   `json:"parkings,omitempty"` // of which no alert is stored yet
 	Quiet    time.Time   `json:"quiet,omitzero"`     // settle time of the youngest attempt of ANY event: before it, no later event is claimed
 	LookOnce bool        `json:"look_once,omitempty"`
 
@@ -115,7 +115,7 @@ type Row struct {
 	Extra    map[string]json.RawMessage `json:"-"` // fields of a newer minor version survive
 }
 
-// Parking is one entry into parked. It is kept until it was told, whatever the document has become by then.
+// Parking is one entry into parked. It is kept until its alert is stored, whatever the document has become by then.
 type Parking struct {
 	N      int       `json:"n"` // the event
 	At     time.Time `json:"at"`
@@ -209,13 +209,13 @@ type Work struct {
 	Opens    int       `json:"opens,omitempty"`    // sends that may have committed
 	Ended    time.Time `json:"ended,omitzero"`     // end of the last open attempt
 	Settle   time.Time `json:"settle,omitzero"`    // when its settle time is over
-	Drawn    bool      `json:"drawn,omitempty"`    // a create that nothing but our external id tells: Flexi draws the number
+	Drawn    bool      `json:"drawn,omitempty"`    // a create that nothing but our external id identifies: Flexi draws the number
 	Step     int       `json:"step,omitempty"`     // next look of the schedule
 	Absences int       `json:"absences,omitempty"` // valid looks in a row that showed "not done"
 	LastAbs  time.Time `json:"last_abs,omitzero"`
 	Exists   bool      `json:"exists,omitempty"` // "exists" was said
 	Refused  *Refusals `json:"refused,omitempty"`
-	Reject   *Problem  `json:"reject,omitempty"` // a rejection that owes looks before it counts
+	Reject   *Problem  `json:"reject,omitempty"` // a rejection that counts only after looks
 	ByPerson bool      `json:"by_person,omitempty"`
 	Pass     bool      `json:"pass,omitempty"`     // a person allowed this event to pass over what is there
 	PassFor  string    `json:"pass_for,omitempty"` // the record for which Pass holds, as Look.Shown; "" = what proves to be ours
@@ -331,7 +331,7 @@ type Event struct {
 	Subject  string          `json:"subject,omitempty"`
 	Stream   StreamRef       `json:"stream,omitzero"`
 	Derived  bool            `json:"derived,omitempty"` // the key was made from the number: the sender gave none
-	Again    bool            `json:"again,omitempty"`   // it may have been taken before the ledger was set back: looked up, not sent by itself
+	Replayed bool            `json:"again,omitempty"`   // it may have been taken before the ledger was set back: looked up, not sent by itself
 	Number   string          `json:"number,omitempty"`  // as people look it up, normalised
 	Digest   string          `json:"digest"`            // of the canonical document
 	Body     json.RawMessage `json:"body,omitempty"`    // the document in Flexi's fields

@@ -60,7 +60,7 @@ func (r *Reader) publish(ctx context.Context, n News) error {
 	}
 	// With the operation: the server drops the second of two messages with one id, and one version may hold two changes.
 	id := fmt.Sprintf("change %s %s %d %s", n.Evidence, n.ID, n.Version, n.Operation)
-	if err := r.o.Teller.Tell(ctx, "change", n.Evidence+"."+n.Operation, id, body); err != nil {
+	if err := r.o.Notifier.Notify(ctx, "change", n.Evidence+"."+n.Operation, id, body); err != nil {
 		return fmt.Errorf("publishing version %d: %w", n.Version, err)
 	}
 	return nil

@@ -29,17 +29,17 @@ type Store interface {
 	Update(ctx context.Context, key string, value []byte, revision uint64) (uint64, error)
 }
 
-// Teller publishes; it returns nil only when the message is durable. Met by *stream.Publisher.
-type Teller interface {
-	Tell(ctx context.Context, kind, token, id string, body []byte) error
+// Notifier publishes; it returns nil only when the message is durable. Met by *stream.Publisher.
+type Notifier interface {
+	Notify(ctx context.Context, kind, token, id string, body []byte) error
 }
 
-// Options of a Reader. Feed, Store and Teller are required.
+// Options of a Reader. Feed, Store and Notifier are required.
 type Options struct {
-	Feed   Feed
-	Store  Store
-	Teller Teller
-	Every  time.Duration // between reads without a wake-up; 0 = 5 min
+	Feed     Feed
+	Store    Store
+	Notifier Notifier
+	Every    time.Duration // between reads without a wake-up; 0 = 5 min
 	// Fell is told, before the cursor goes back, that Flexi's version is below one that was read. nil = nobody cares.
 	Fell func(known, now int64)
 	Read func(next int64) // the cursor stands here after a read; nil = nobody cares

@@ -92,7 +92,7 @@ func (w *world) Update(_ context.Context, _ string, value []byte, revision uint6
 	return w.revision, nil
 }
 
-func (w *world) Tell(_ context.Context, kind, token, id string, body []byte) error {
+func (w *world) Notify(_ context.Context, kind, token, id string, body []byte) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.tellErr != nil {
@@ -147,7 +147,7 @@ func run(t *testing.T, f func(t *testing.T, w *world, r *changes.Reader), change
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{version: 100}
-		o := changes.Options{Feed: w, Store: w, Teller: w, Log: zerolog.Nop()}
+		o := changes.Options{Feed: w, Store: w, Notifier: w, Log: zerolog.Nop()}
 		if change != nil {
 			change(w, &o)
 		}

@@ -16,7 +16,7 @@ func (d *daemon) newQuota(state *ledger.StateBucket) *quota.Quota {
 	if d.cfg.Flexi.DailyRequests == 0 {
 		return nil
 	}
-	teller := stream.NewPublisher(d.js, d.streams)
+	notifier := stream.NewPublisher(d.js, d.streams)
 	return quota.New(quota.Options{
 		Limit: d.cfg.Flexi.DailyRequests, Reset: time.Duration(d.cfg.Flexi.DailyReset), Zone: d.cfg.Location,
 		Store: state, Owner: newRun(), Now: d.now, Log: d.log,
@@ -25,7 +25,7 @@ func (d *daemon) newQuota(state *ledger.StateBucket) *quota.Quota {
 			if err != nil {
 				return fmt.Errorf("writing a notice: %w", err)
 			}
-			return teller.Tell(ctx, "alert", "quota", "", body)
+			return notifier.Notify(ctx, "alert", "quota", "", body)
 		},
 	})
 }

@@ -124,7 +124,7 @@ func (d *daemon) newCore(l *ledger.Ledger, state *ledger.StateBucket) (*core, er
 	c.client = client
 	c.who.erp = erp{Client: client, call: d.metrics.Call}
 	c.engine, err = verify.New(verify.Options{
-		ERP: erp{client, d.metrics.Call, c.who}, Ledger: l, State: state, Teller: stream.NewPublisher(d.js, d.streams),
+		ERP: erp{client, d.metrics.Call, c.who}, Ledger: l, State: state, Notifier: stream.NewPublisher(d.js, d.streams),
 		Observer: observer{d.metrics, &d.standing}, Budget: budget, Settings: d.settings(l.RowsUnder()), Accepted: c.who.replace, Now: d.o.Now, Rand: d.o.Rand, Log: d.log,
 	})
 	if err != nil {
@@ -343,7 +343,7 @@ func (c *core) tellReady(ctx context.Context) {
 		return
 	}
 	c.d.log.Info().Str("company", c.d.cfg.Flexi.Company).Str("ledger", c.ledger.LedgerID()).Msg("ready")
-	c.d.info.Owed = c.owed
+	c.d.info.FollowUps = c.followUps
 	c.d.readyOnce.Do(func() {
 		c.d.notify.say("READY=1\nSTATUS=" + c.d.statusText())
 		if c.d.o.Ready != nil {
@@ -352,9 +352,9 @@ func (c *core) tellReady(ctx context.Context) {
 	})
 }
 
-// owed counts the documents that still have to be read back, or about which something is still to be told.
-func (c *core) owed(ctx context.Context) (n int, err error) {
-	for _, err := range c.ledger.List(ctx, func(r *ledger.Row) bool { return !r.ReadBack.IsZero() || len(r.Untold) > 0 }) {
+// followUps counts the documents that still have to be read back, or about which a notification is still to be published.
+func (c *core) followUps(ctx context.Context) (n int, err error) {
+	for _, err := range c.ledger.List(ctx, func(r *ledger.Row) bool { return !r.ReadBack.IsZero() || len(r.ToNotify) > 0 }) {
 		if err != nil {
 			return n, fmt.Errorf("counting documents to be read back: %w", err)
 		}

@@ -49,8 +49,8 @@ type Info struct {
 	NATS      string // address
 	NATSToken string // of the embedded server
 	StateDir  string
-	// Owed counts the documents that still have to be read back or told about. It reads the whole ledger.
-	Owed func(ctx context.Context) (int, error)
+	// FollowUps counts the documents that still have to be read back or notified of. It reads the whole ledger.
+	FollowUps func(ctx context.Context) (int, error)
 }
 
 // daemon is one run.

@@ -47,9 +47,9 @@ func (d *daemon) noteTaken(cursors map[string]uint64) map[string]uint64 {
 // and its external id refuses a second record.
 func (d *daemon) mayBeTaken(c ledger.Cursor) uint64 {
 	if taken, ok := d.noteTaken(nil)[c.Stream]; ok && d.known.Streams[c.Stream].Equal(c.Made) {
-		return min(taken, c.Again)
+		return min(taken, c.Replayed)
 	}
-	return c.Again
+	return c.Replayed
 }
 
 // forgetTaken: a person accepted what is there, and it is taken from its beginning.

@@ -227,7 +227,7 @@ func (d *daemon) ensureCursor(ctx context.Context, l *ledger.Ledger, c ledger.Cu
 	begin.Revision = c.Revision
 	switch {
 	case c.Revision == 0 && !accepted:
-		begin.Again = 0
+		begin.Replayed = 0
 		if !first {
 			begin.GivenUp = 0 // a stream that lost its beginning is no first start's
 		}
@@ -241,9 +241,9 @@ func (d *daemon) ensureCursor(ctx context.Context, l *ledger.Ledger, c ledger.Cu
 		}
 	}
 	if accepted {
-		begin.Again = d.mayBeTaken(begin)
+		begin.Replayed = d.mayBeTaken(begin)
 		d.forgetTaken(c.Stream)
-		d.log.Warn().Str("stream", c.Stream).Uint64("given_up_to", begin.GivenUp).Uint64("taken_again_to", begin.Again).
+		d.log.Warn().Str("stream", c.Stream).Uint64("given_up_to", begin.GivenUp).Uint64("taken_again_to", begin.Replayed).
 			Msg("the stream is taken from its beginning; what was in it before is looked up in Flexi and not sent by itself")
 	}
 	err = l.SetCursor(ctx, begin)

@@ -198,7 +198,7 @@ func (c *core) openWebhooks(ctx context.Context, state *ledger.StateBucket) {
 	}
 	var read time.Time // the reader's last, in this run
 	reader := changes.New(changes.Options{
-		Feed: erp{c.client, c.d.metrics.Call, c.who}, Store: state, Teller: stream.NewPublisher(c.d.js, c.d.streams),
+		Feed: erp{c.client, c.d.metrics.Call, c.who}, Store: state, Notifier: stream.NewPublisher(c.d.js, c.d.streams),
 		Fell: func(known, now int64) { c.fell(read, known, now) },
 		Read: func(next int64) { read = c.d.now(); h.cursor.Set(float64(next)) }, Now: c.d.now, Log: c.d.log,
 	})

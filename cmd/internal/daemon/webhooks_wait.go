@@ -43,7 +43,7 @@ type events interface {
 
 // outcome is what became of one event, under the document it names or where it was set aside; ok is false while that is open
 // or cannot be read.
-func outcome(ctx context.Context, l events, id ledger.ID, eventID string) (t verify.Told, ok bool) {
+func outcome(ctx context.Context, l events, id ledger.ID, eventID string) (t verify.Notice, ok bool) {
 	if t, found := placeOf(ctx, l, id, eventID); found {
 		return t, over(t.State)
 	}
@@ -60,7 +60,7 @@ func over(s ledger.State) bool {
 }
 
 // placeOf says where an event stands in a row; found is false where the row does not have it, or cannot be read.
-func placeOf(ctx context.Context, l events, id ledger.ID, eventID string) (t verify.Told, found bool) {
+func placeOf(ctx context.Context, l events, id ledger.ID, eventID string) (t verify.Notice, found bool) {
 	row, err := l.Get(ctx, id)
 	if err != nil {
 		return t, false
@@ -68,7 +68,7 @@ func placeOf(ctx context.Context, l events, id ledger.ID, eventID string) (t ver
 	for n := row.Tail; n >= max(1, row.Tail-lookBack); n-- {
 		ev, err := l.Event(ctx, id, n)
 		if err == nil && ev.EventID == eventID {
-			return verify.ToldOf(&row, &ev), true
+			return verify.NoticeOf(&row, &ev), true
 		}
 	}
 	return t, false

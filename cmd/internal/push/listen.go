@@ -111,7 +111,7 @@ func (r *runner) doneSubjects() string {
 
 // heard notes one message of flexi.done; those of other senders pass.
 func (r *runner) heard(data []byte) {
-	var told verify.Told
+	var told verify.Notice
 	if json.Unmarshal(data, &told) != nil {
 		return
 	}

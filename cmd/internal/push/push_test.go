@@ -189,7 +189,7 @@ type peer struct {
 	stopped string // why nothing is sent
 }
 
-func (p *peer) take(m batch.Message) (told verify.Told, quiet bool) {
+func (p *peer) take(m batch.Message) (told verify.Notice, quiet bool) {
 	e := batch.Decoder{}.Decode(m)
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -198,7 +198,7 @@ func (p *peer) take(m batch.Message) (told verify.Told, quiet bool) {
 	}
 	p.ids[e.Key] = append(p.ids[e.Key], e.EventID)
 	p.seen = append(p.seen, e.Key)
-	told = verify.Told{Evidence: e.Evidence, Key: e.Key, EventID: e.EventID, Op: e.Op}
+	told = verify.Notice{Evidence: e.Evidence, Key: e.Key, EventID: e.EventID, Op: e.Op}
 	told.State, told.Reason = p.state(e.Key)
 	return told, p.quiet
 }
@@ -300,7 +300,7 @@ func (p *peer) work(t *testing.T, js jetstream.JetStream) {
 			return nil
 		}
 		body, err := json.Marshal(told)
-		return errors.Join(err, publisher.Tell(ctx, "done", told.Evidence, "", body))
+		return errors.Join(err, publisher.Notify(ctx, "done", told.Evidence, "", body))
 	}}, Log: zerolog.Nop()})
 	var done sync.WaitGroup
 	done.Go(func() { _ = reader.Run(ctx) })
@@ -432,14 +432,14 @@ func TestRunWaitsForReadBacks(t *testing.T) {
 	s := spoolOf(t, numbered(3)...)
 	publisher := stream.NewPublisher(js, stream.Options{})
 	left := 2
-	owed := func(ctx context.Context) (int, error) {
+	followUps := func(ctx context.Context) (int, error) {
 		if left--; left == 0 {
-			body, err := json.Marshal(verify.Told{Evidence: "banka", Key: "B2", EventID: "push.r1.2", State: ledger.Parked, Reason: ledger.Conflict})
-			return 0, errors.Join(err, publisher.Tell(ctx, "done", "banka", "", body))
+			body, err := json.Marshal(verify.Notice{Evidence: "banka", Key: "B2", EventID: "push.r1.2", State: ledger.Parked, Reason: ledger.Conflict})
+			return 0, errors.Join(err, publisher.Notify(ctx, "done", "banka", "", body))
 		}
 		return left, nil
 	}
-	if err := push.Run(t.Context(), push.Options{Spool: s, Run: "r1", JS: js, Wait: time.Minute, Owed: owed, Log: zerolog.Nop()}); err != nil {
+	if err := push.Run(t.Context(), push.Options{Spool: s, Run: "r1", JS: js, Wait: time.Minute, FollowUps: followUps, Log: zerolog.Nop()}); err != nil {
 		t.Fatal(err)
 	}
 	if got := counts(s); got != "confirmed 2, conflict 1, open 0" {

@@ -14,7 +14,7 @@ import (
 	"flexid/batch/stream"
 )
 
-// Options of Run. Daemon, Owed, Trouble, Log and Now may be left out; everything else is required.
+// Options of Run. Daemon, FollowUps, Trouble, Log and Now may be left out; everything else is required.
 type Options struct {
 	Spool  *Spool // checked and flushed
 	Run    string // names this run; never used twice
@@ -27,11 +27,11 @@ type Options struct {
 	Wait time.Duration
 	// Ask is how long no news come before stragglers are asked about; 0 = 15 s, less where Wait is short.
 	Ask time.Duration
-	// Owed counts the documents that still have to be read back, where the daemon ends with this run; nil = it goes on.
-	Owed    func(ctx context.Context) (int, error)
-	Trouble func(text string) // why nothing is published right now, "" = it goes on
-	Log     zerolog.Logger
-	Now     func() time.Time
+	// FollowUps counts the documents that still have to be read back, where the daemon ends with this run; nil = it goes on.
+	FollowUps func(ctx context.Context) (int, error)
+	Trouble   func(text string) // why nothing is published right now, "" = it goes on
+	Log       zerolog.Logger
+	Now       func() time.Time
 }
 
 // runner is one Run.
@@ -83,7 +83,7 @@ func Run(ctx context.Context, o Options) error {
 	if err == nil && o.Wait > 0 && !inVain {
 		err = r.wait(ctx)
 	}
-	if err == nil && o.Wait > 0 && o.Owed != nil {
+	if err == nil && o.Wait > 0 && o.FollowUps != nil {
 		err = r.settle(ctx)
 	}
 	r.catchUp(ctx)
@@ -132,20 +132,20 @@ func (r *runner) settle(ctx context.Context) error {
 	const pause = 500 * time.Millisecond
 	least, moved := -1, r.o.Now()
 	for {
-		owed, err := r.o.Owed(ctx)
+		followUps, err := r.o.FollowUps(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
-		case err == nil && owed == 0:
+		case err == nil && followUps == 0:
 			r.o.Trouble("")
 			return r.failed()
-		case err == nil && (least < 0 || owed < least):
-			least, moved = owed, r.o.Now()
+		case err == nil && (least < 0 || followUps < least):
+			least, moved = followUps, r.o.Now()
 		case r.o.Now().Sub(moved) >= r.o.Wait:
 			r.o.Log.Warn().Int("documents", least).Msg("confirmed documents could not be read back; the next start does it")
 			return nil
 		}
-		r.o.Trouble(fmt.Sprintf("%d documents still to be read back", max(owed, 0)))
+		r.o.Trouble(fmt.Sprintf("%d documents still to be read back", max(followUps, 0)))
 		sleep(ctx, pause)
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"flexid/verify/ledger"
 )
 
-// Told is one message on flexi.done: a row of `docs list` with the event it is about.
-type Told struct {
+// Notice is one message on flexi.done: a row of `docs list` with the event it is about.
+type Notice struct {
 	Evidence string          `json:"evidence"`
 	Source   string          `json:"source,omitempty"`
 	Key      string          `json:"key"`
@@ -30,43 +30,43 @@ type Told struct {
 	SenderKey string `json:"sender_key,omitempty"` // of an event that could not be stored under it
 }
 
-// tellAll publishes what became of events, and alerts of those that parked. The row keeps both until the stream has stored
-// the message, so that one may be told twice and none is forgotten.
-func (e *Engine) tellAll(ctx context.Context, row *ledger.Row) (turn, error) {
-	if e.o.Teller == nil {
-		row.Untold, row.Parkings = nil, nil
-		return again(), e.save(ctx, row)
+// notify publishes what became of events, and alerts of those that parked. The row keeps both until the stream has stored the
+// message, so that one may be published twice and none is forgotten.
+func (e *Engine) notify(ctx context.Context, row *ledger.Row) (stepResult, error) {
+	if e.o.Notifier == nil {
+		row.ToNotify, row.Parkings = nil, nil
+		return continueNow(), e.save(ctx, row)
 	}
-	for _, n := range slices.Clone(row.Untold) {
+	for _, n := range slices.Clone(row.ToNotify) {
 		ev, err := e.o.Ledger.CachedEvent(ctx, row, n)
 		if err != nil && e.hopeless(row, err) {
 			ev, err = ledger.Event{N: n}, nil // what became of it is known all the same
 		}
 		if err != nil {
-			return turn{}, fmt.Errorf("reading event %d: %w", n, err)
+			return stepResult{}, fmt.Errorf("reading event %d: %w", n, err)
 		}
-		body, err := json.Marshal(ToldOf(row, &ev))
+		body, err := json.Marshal(NoticeOf(row, &ev))
 		if err != nil {
-			return turn{}, fmt.Errorf("writing what became of event %d: %w", n, err)
+			return stepResult{}, fmt.Errorf("writing what became of event %d: %w", n, err)
 		}
 		id := fmt.Sprintf("%s.%d.%d", row.ID, n, row.Revision)
-		if err := e.o.Teller.Tell(ctx, "done", row.Evidence, id, body); err != nil {
-			return turn{}, fmt.Errorf("telling what became of event %d: %w", n, err)
+		if err := e.o.Notifier.Notify(ctx, "done", row.Evidence, id, body); err != nil {
+			return stepResult{}, fmt.Errorf("telling what became of event %d: %w", n, err)
 		}
 	}
 	for _, p := range row.Parkings {
 		if err := e.alertParking(ctx, row, p); err != nil {
-			return turn{}, err
+			return stepResult{}, err
 		}
 	}
-	row.Untold, row.Parkings = nil, nil
-	return again(), e.save(ctx, row)
+	row.ToNotify, row.Parkings = nil, nil
+	return continueNow(), e.save(ctx, row)
 }
 
-// ToldOf says what became of one event of a document, whatever else the document is at.
-func ToldOf(row *ledger.Row, ev *ledger.Event) Told {
+// NoticeOf says what became of one event of a document, whatever else the document is at.
+func NoticeOf(row *ledger.Row, ev *ledger.Event) Notice {
 	at := row.Standing(ev)
-	t := Told{
+	t := Notice{
 		Evidence: row.Evidence, Source: row.Source, Key: row.Key, Number: row.Number, FlexiID: row.FlexiID,
 		State: at.State, Reason: at.Reason, Cause: at.Cause, Sends: at.Sends, Updated: row.Updated.UTC(),
 		EventID: ev.EventID, Op: ev.Op, Errors: []flexi.Message{},

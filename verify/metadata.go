@@ -10,9 +10,9 @@ import (
 	"flexid/flexi"
 )
 
-// books answers questions about the ERP that change rarely: which evidences there are, their fields, and which record a
+// metadataCache answers questions about the ERP that change rarely: which evidences there are, their fields, and which record a
 // reference names. Met by compare.Resolver.
-type books struct {
+type metadataCache struct {
 	erp       ERP
 	now       func() time.Time
 	readEnded func(evidence string, of about, err error) // how a read ended, for admission
@@ -42,35 +42,35 @@ const (
 	mostRefs     = 20_000
 )
 
-func newBooks(erp ERP, now func() time.Time, heard func(string, about, error)) *books {
-	return &books{erp: erp, now: now, readEnded: heard, flights: map[string]*flight{}, ailing: map[string]time.Time{}, props: map[string]known[*flexi.Properties]{}, refs: map[string]known[string]{}}
+func newMetadataCache(erp ERP, now func() time.Time, heard func(string, about, error)) *metadataCache {
+	return &metadataCache{erp: erp, now: now, readEnded: heard, flights: map[string]*flight{}, ailing: map[string]time.Time{}, props: map[string]known[*flexi.Properties]{}, refs: map[string]known[string]{}}
 }
 
 // reset forgets everything: the ids behind references were given anew.
-func (b *books) reset() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.evidences, b.listed = nil, time.Time{}
-	clear(b.props)
-	clear(b.refs)
+func (mc *metadataCache) reset() {
+	mc.mu.Lock()
+	defer mc.mu.Unlock()
+	mc.evidences, mc.listed = nil, time.Time{}
+	clear(mc.props)
+	clear(mc.refs)
 }
 
 // evidence finds an agenda by its path. ok is false when the ERP says there is none; names then holds all paths.
-func (b *books) evidence(ctx context.Context, path string) (info flexi.EvidenceInfo, ok bool, err error) {
-	b.mu.Lock()
-	info, ok = b.evidences[path]
-	fresh := b.now().Sub(b.listed) < keepMetadata
-	b.mu.Unlock()
+func (mc *metadataCache) evidence(ctx context.Context, path string) (info flexi.EvidenceInfo, ok bool, err error) {
+	mc.mu.Lock()
+	info, ok = mc.evidences[path]
+	fresh := mc.now().Sub(mc.listed) < keepMetadata
+	mc.mu.Unlock()
 	if ok || fresh {
 		return info, ok, nil
 	}
-	return b.list(ctx, path)
+	return mc.list(ctx, path)
 }
 
 // list reads the list of evidences anew.
-func (b *books) list(ctx context.Context, path string) (info flexi.EvidenceInfo, ok bool, err error) {
-	err = b.once(ctx, "list", path, func() error {
-		list, err := b.erp.Evidences(ctx)
+func (mc *metadataCache) list(ctx context.Context, path string) (info flexi.EvidenceInfo, ok bool, err error) {
+	err = mc.once(ctx, "list", path, func() error {
+		list, err := mc.erp.Evidences(ctx)
 		if err != nil {
 			return fmt.Errorf("listing the evidences: %w", err)
 		}
@@ -78,95 +78,95 @@ func (b *books) list(ctx context.Context, path string) (info flexi.EvidenceInfo,
 		for _, e := range list {
 			m[e.Path] = e
 		}
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		b.evidences, b.listed = m, b.now()
+		mc.mu.Lock()
+		defer mc.mu.Unlock()
+		mc.evidences, mc.listed = m, mc.now()
 		return nil
 	})
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	info, ok = b.evidences[path]
+	mc.mu.Lock()
+	defer mc.mu.Unlock()
+	info, ok = mc.evidences[path]
 	return info, ok && err == nil, err
 }
 
 // surely is evidence for a caller who would park something if it is not there or takes no import: such a list may be old, or
 // that of a stale role, so it is asked again, and once more after our user's context was renewed.
-func (b *books) surely(ctx context.Context, path string) (info flexi.EvidenceInfo, ok bool, err error) {
-	info, ok, err = b.evidence(ctx, path)
+func (mc *metadataCache) surely(ctx context.Context, path string) (info flexi.EvidenceInfo, ok bool, err error) {
+	info, ok, err = mc.evidence(ctx, path)
 	writable := func() bool { return ok && info.Importable() }
 	if err != nil || writable() {
 		return info, ok, err
 	}
-	b.mu.Lock()
-	young := b.now().Sub(b.listed) < keepAbsent
-	b.mu.Unlock()
+	mc.mu.Lock()
+	young := mc.now().Sub(mc.listed) < keepAbsent
+	mc.mu.Unlock()
 	if !young {
-		if info, ok, err = b.list(ctx, path); err != nil || writable() {
+		if info, ok, err = mc.list(ctx, path); err != nil || writable() {
 			return info, ok, err
 		}
 	}
-	if b.renewedAt(b.now()) {
+	if mc.renewedAt(mc.now()) {
 		return info, ok, nil
 	}
-	if err := b.renew(ctx); err != nil {
+	if err := mc.renew(ctx); err != nil {
 		return info, ok, fmt.Errorf("renewing our user's context before %s is given up: %w", path, err)
 	}
-	return b.list(ctx, path)
+	return mc.list(ctx, path)
 }
 
 // renew ends our user's context at the server, so that a stale role is no reason for anything afterwards.
-func (b *books) renew(ctx context.Context) error {
-	if err := b.erp.EndUserContext(ctx); err != nil {
+func (mc *metadataCache) renew(ctx context.Context) error {
+	if err := mc.erp.EndUserContext(ctx); err != nil {
 		return err
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.renewed = b.now()
+	mc.mu.Lock()
+	defer mc.mu.Unlock()
+	mc.renewed = mc.now()
 	return nil
 }
 
 // renewedAt says whether our user's context was renewed not long before a moment.
-func (b *books) renewedAt(now time.Time) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return !b.renewed.IsZero() && now.Sub(b.renewed) < keepRenewed
+func (mc *metadataCache) renewedAt(now time.Time) bool {
+	mc.mu.Lock()
+	defer mc.mu.Unlock()
+	return !mc.renewed.IsZero() && now.Sub(mc.renewed) < keepRenewed
 }
 
 // properties of an evidence, kept for an hour.
-func (b *books) properties(ctx context.Context, evidence string) (*flexi.Properties, error) {
-	b.mu.Lock()
-	k, ok := b.props[evidence]
-	b.mu.Unlock()
-	if ok && b.now().Sub(k.at) < keepMetadata {
+func (mc *metadataCache) properties(ctx context.Context, evidence string) (*flexi.Properties, error) {
+	mc.mu.Lock()
+	k, ok := mc.props[evidence]
+	mc.mu.Unlock()
+	if ok && mc.now().Sub(k.at) < keepMetadata {
 		return k.value, nil
 	}
-	err := b.once(ctx, "fields of "+evidence, evidence, func() error {
-		p, err := b.erp.Properties(ctx, evidence)
+	err := mc.once(ctx, "fields of "+evidence, evidence, func() error {
+		p, err := mc.erp.Properties(ctx, evidence)
 		if err != nil {
 			return fmt.Errorf("reading the fields of %s: %w", evidence, err)
 		}
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		b.props[evidence] = known[*flexi.Properties]{p, b.now()}
+		mc.mu.Lock()
+		defer mc.mu.Unlock()
+		mc.props[evidence] = known[*flexi.Properties]{p, mc.now()}
 		return nil
 	})
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	mc.mu.Lock()
+	defer mc.mu.Unlock()
 	if err != nil && ok { // old metadata is better than none while it cannot be read
-		k.at = b.now().Add(keepOld - keepMetadata)
-		b.props[evidence] = k
+		k.at = mc.now().Add(keepOld - keepMetadata)
+		mc.props[evidence] = k
 		return k.value, nil
 	}
-	return b.props[evidence].value, err
+	return mc.props[evidence].value, err
 }
 
 // rowProperties are the fields of an evidence's rows, nil where Flexi gives none; that is asked once an hour.
-func (b *books) rowProperties(ctx context.Context, evidence string) *flexi.Properties {
+func (mc *metadataCache) rowProperties(ctx context.Context, evidence string) *flexi.Properties {
 	name := evidence + "-polozka"
-	if info, ok, err := b.evidence(ctx, name); err != nil || !ok || info.Path == "" {
+	if info, ok, err := mc.evidence(ctx, name); err != nil || !ok || info.Path == "" {
 		return nil
 	}
-	p, err := b.properties(ctx, name)
+	p, err := mc.properties(ctx, name)
 	if err != nil {
 		return nil
 	}
@@ -174,12 +174,12 @@ func (b *books) rowProperties(ctx context.Context, evidence string) *flexi.Prope
 }
 
 // Same says whether two references name the same record; known is false where that cannot be told now.
-func (b *books) Same(ctx context.Context, evidence, x, y string) (same, known bool) {
+func (mc *metadataCache) Same(ctx context.Context, evidence, x, y string) (same, known bool) {
 	if evidence == "" || x == "" || y == "" {
 		return false, false
 	}
-	ix, err1 := b.resolve(ctx, evidence, x)
-	iy, err2 := b.resolve(ctx, evidence, y)
+	ix, err1 := mc.resolve(ctx, evidence, x)
+	iy, err2 := mc.resolve(ctx, evidence, y)
 	if err1 != nil || err2 != nil || ix == "" || iy == "" {
 		return false, false
 	}
@@ -187,19 +187,19 @@ func (b *books) Same(ctx context.Context, evidence, x, y string) (same, known bo
 }
 
 // resolve finds the Flexi id behind a reference; "" when no record or several carry it.
-func (b *books) resolve(ctx context.Context, evidence, ref string) (string, error) {
+func (mc *metadataCache) resolve(ctx context.Context, evidence, ref string) (string, error) {
 	ref = strings.TrimSpace(ref)
 	if ref != "" && strings.Trim(ref, "0123456789") == "" {
 		return ref, nil
 	}
 	key := evidence + "\x00" + ref
-	b.mu.Lock()
-	k, ok := b.refs[key]
-	b.mu.Unlock()
-	if ok && b.now().Sub(k.at) < keepRefs {
+	mc.mu.Lock()
+	k, ok := mc.refs[key]
+	mc.mu.Unlock()
+	if ok && mc.now().Sub(k.at) < keepRefs {
 		return k.value, nil
 	}
-	if err := b.isAiling(evidence); err != nil {
+	if err := mc.isAiling(evidence); err != nil {
 		return "", err
 	}
 	kind, value, found := strings.Cut(ref, ":")
@@ -218,23 +218,23 @@ func (b *books) resolve(ctx context.Context, evidence, ref string) (string, erro
 	default:
 		return "", nil
 	}
-	page, err := b.erp.List(ctx, flexi.Query{Evidence: evidence, Filter: filter, Fields: []string{"id", "kod"}, Limit: 0})
-	b.readEnded(evidence, aboutRecords, err)
+	page, err := mc.erp.List(ctx, flexi.Query{Evidence: evidence, Filter: filter, Fields: []string{"id", "kod"}, Limit: 0})
+	mc.readEnded(evidence, aboutRecords, err)
 	if err != nil {
-		b.mu.Lock()
-		b.ailing[evidence] = b.now()
-		b.mu.Unlock()
+		mc.mu.Lock()
+		mc.ailing[evidence] = mc.now()
+		mc.mu.Unlock()
 		return "", fmt.Errorf("resolving %s in %s: %w", ref, evidence, err)
 	}
 	if len(page.Records) != 1 {
 		return "", nil // not kept: it may be typed in the next minute
 	}
 	id := page.Records[0].ID()
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if len(b.refs) >= mostRefs {
-		clear(b.refs)
+	mc.mu.Lock()
+	defer mc.mu.Unlock()
+	if len(mc.refs) >= mostRefs {
+		clear(mc.refs)
 	}
-	b.refs[key] = known[string]{id, b.now()}
+	mc.refs[key] = known[string]{id, mc.now()}
 	return id, nil
 }

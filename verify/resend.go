@@ -10,17 +10,22 @@ import (
 	"flexid/verify/ledger"
 )
 
-// sendAgain sends a document whose last attempt is proved not to have taken effect, within the budget for such sends. A
-// person's resend is paid for by the person.
-func (e *Engine) sendAgain(ctx, work context.Context, t *task) (turn, error) {
+// resend sends a document whose last attempt is proved not to have taken effect, within the budget for such sends. A person's
+// resend is paid for by the person.
+//
+// 1. The fence must permit it.
+// 2. A token of the budget, given back where Flexi did well or nothing was sent.
+// 3. None of the documents of the same request may be in Flexi: then something is wrong that another send might make worse.
+// 4. Send.
+func (e *Engine) resend(ctx, work context.Context, t *task) (stepResult, error) {
 	row, w := t.row, t.row.Work
-	if tn, ok, err := e.mayResend(ctx, row, e.o.Now()); !ok {
-		return tn, err
+	if next, ok, err := e.mayResend(ctx, row, e.o.Now()); !ok {
+		return next, err
 	}
 	budget, attempt := e.o.Budget.Maybes, w.Attempt
 	if !w.ByPerson {
 		if _, ok := budget.Take(e.o.Now()); !ok {
-			return at(e.o.Now().Add(e.turnToSendAgain(w))), e.save(ctx, row)
+			return waitUntil(e.o.Now().Add(e.resendWait(w))), e.save(ctx, row)
 		}
 		defer func() {
 			if a := lastAttempt(w); w.Attempt == attempt || a.Outcome == flexi.Accepted.String() || a.Outcome == flexi.Rejected.String() {
@@ -29,28 +34,28 @@ func (e *Engine) sendAgain(ctx, work context.Context, t *task) (turn, error) {
 		}()
 	}
 	if torn, err := e.torn(ctx, row); err != nil || torn {
-		return again(), err
+		return continueNow(), err
 	}
-	tn, err := e.send(ctx, work, t)
-	if err == nil && w.Attempt == attempt && !tn.again && row.State == ledger.Maybe {
+	next, err := e.send(ctx, work, t)
+	if err == nil && w.Attempt == attempt && !next.goOn && row.State == ledger.Maybe {
 		err = e.save(ctx, row) // the absence: the next visit waits for the breaker without a look
 	}
-	return tn, err
+	return next, err
 }
 
-// turnMost is over what time those are spread that wait for a token. Sends that Flexi answers give theirs back, so there may
-// be many again long before time alone would have brought them, and nobody shall sleep beside a full bucket.
-const turnMost = 30 * time.Second
+// mostResendSpread is the longest time over which documents that wait for a token are spread. Sends that Flexi answers give
+// theirs back, so there may be many long before time alone would have brought them, and nobody shall sleep beside a full bucket.
+const mostResendSpread = 30 * time.Second
 
-// turnToSendAgain is how long a document waits for a token to be sent again, 0 when there is one. Those that wait come by as
-// often as tokens do, not all for each, but never much later than turnMost. One that was in doubt before leaves the last
-// tokens to those that were not: what shared a request with a document that Flexi chokes on needs just one.
-func (e *Engine) turnToSendAgain(w *ledger.Work) time.Duration {
+// resendWait is how long a document waits for a token to be sent again, 0 when there is one. Those that wait come by as often as
+// tokens do, not all for each, but never much later than mostResendSpread. One that was in doubt before leaves the last tokens to
+// those that were not: what shared a request with a document that Flexi chokes on needs just one.
+func (e *Engine) resendWait(w *ledger.Work) time.Duration {
 	if w.ByPerson || w.Adopt != "" {
 		return 0
 	}
 	wait := e.o.Budget.Maybes.Wait(e.o.Now(), max(w.Opens, 1))
-	spread := min(float64(wait)*float64(e.index.inDoubt()), float64(turnMost))
+	spread := min(float64(wait)*float64(e.scheduler.inDoubt()), float64(mostResendSpread))
 	return wait + time.Duration(e.o.Rand()*spread)
 }
 
@@ -86,7 +91,7 @@ func (e *Engine) torn(ctx context.Context, row *ledger.Row) (bool, error) {
 func (e *Engine) foundBy(ctx context.Context, m ledger.Mate, group string, size int) (string, error) {
 	row, err := e.o.Ledger.Get(ctx, m.ID)
 	if errors.Is(err, ledger.ErrNoRow) || errors.Is(err, ledger.ErrNewer) {
-		return "", nil // deleted by hand, or a newer flexid's: it will never tell, and asking on would hold ours up for ever
+		return "", nil // deleted by hand, or a newer flexid's: it will never say, and asking on would stop ours for ever
 	}
 	if err != nil {
 		return "", fmt.Errorf("reading a document of the same request: %w", err)
@@ -111,7 +116,7 @@ func (e *Engine) foundBy(ctx context.Context, m ledger.Mate, group string, size 
 	if len(story.Attempts) == 0 {
 		return "", nil
 	}
-	// By hand under the number, or by a later request of its own: that tells nothing of the one they shared.
+	// By hand under the number, or by a later request of its own: that says nothing of the one they shared.
 	a := story.Attempts[len(story.Attempts)-1]
 	if a.Group != group || a.Size != size || end.State != ledger.Confirmed || end.Reason != "" {
 		return "", nil
@@ -121,19 +126,19 @@ func (e *Engine) foundBy(ctx context.Context, m ledger.Mate, group string, size 
 
 // mayResend asks the fence. For an update, storno or delete the before-image is proof enough; a person's resend needs the
 // absences only.
-func (e *Engine) mayResend(ctx context.Context, row *ledger.Row, now time.Time) (turn, bool, error) {
+func (e *Engine) mayResend(ctx context.Context, row *ledger.Row, now time.Time) (stepResult, bool, error) {
 	w := row.Work
 	if w.Write != flexi.Create || w.ByPerson {
-		return turn{}, true, nil
+		return stepResult{}, true, nil
 	}
-	f := e.fence.holds(row.Evidence, row.ID, w.Drawn)
+	f := e.fence.stateFor(row.Evidence, row.ID, w.Drawn)
 	switch {
 	case f == fenceProved:
-		return turn{}, true, nil
+		return stepResult{}, true, nil
 	case f == fenceDisproved:
 		e.park(row, ledger.Unknown, ledger.Problem{Text: "Flexi does not keep our external ids in " + row.Evidence +
 			", so nothing would refuse a second record: look for it in Flexi, then confirm, or resend knowing that"})
-		return again(), false, e.save(ctx, row)
+		return continueNow(), false, e.save(ctx, row)
 	case now.Sub(w.FirstTry) > waitMost:
 		which := "record of ours"
 		if w.Drawn {
@@ -141,10 +146,10 @@ func (e *Engine) mayResend(ctx context.Context, row *ledger.Row, now time.Time) 
 		}
 		e.park(row, ledger.Unknown, ledger.Problem{Text: "for 24 h no " + which + " came back from " + row.Evidence +
 			" with its external id, so it is not known whether Flexi would refuse a second record"})
-		return again(), false, e.save(ctx, row)
+		return continueNow(), false, e.save(ctx, row)
 	}
 	row.Due = now.Add(e.o.Settings.Looks[len(e.o.Settings.Looks)-1])
-	return again(), false, e.save(ctx, row)
+	return continueNow(), false, e.save(ctx, row)
 }
 
 // fencePause is how often one that waits for the fence asks for it: the longer nobody has settled that, the less often.
@@ -160,7 +165,7 @@ func (e *Engine) waitsForFence(row *ledger.Row, now time.Time) bool {
 		w.Absences < enoughAbsences || w.LastAbs.Before(w.Settle) || w.Opens >= e.o.Settings.Sends {
 		return false
 	}
-	if e.fence.holds(row.Evidence, row.ID, w.Drawn) != fenceUnknown || now.Sub(w.FirstTry) > waitMost {
+	if e.fence.stateFor(row.Evidence, row.ID, w.Drawn) != fenceUnknown || now.Sub(w.FirstTry) > waitMost {
 		if row.Due.After(now) {
 			row.Due = now
 		}

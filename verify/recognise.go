@@ -15,21 +15,21 @@ import (
 	"flexid/verify/ledger"
 )
 
-// sighting is what a look found, by whose it is. A record that only the Flexi id led to is nobody's: after a restore, or in
+// matches is what a look found, by whose it is. A record that only the Flexi id led to is nobody's: after a restore, or in
 // another company, that id belongs to somebody else's record.
-type sighting struct {
+type matches struct {
 	mine   []flexi.Record // proved to be this document
 	others []flexi.Record // with its number, or another identifier that was asked for
 	taken  string         // our Flexi id, where it shows a record that is not this document
 	rival  string         // the other document of ours that mine belongs to as well
 }
 
-func (s sighting) all() []flexi.Record { return append(slices.Clone(s.mine), s.others...) }
+func (s matches) all() []flexi.Record { return append(slices.Clone(s.mine), s.others...) }
 
 // recognise says which of the records are this document. A record is, if it carries our external id; or, where that was
 // never seen on it (an adopted record, an evidence that keeps none), if it has the number and the content that we know.
-func (e *Engine) recognise(ctx context.Context, t *task, records []flexi.Record) (sighting, error) {
-	var s sighting
+func (e *Engine) recognise(ctx context.Context, t *task, records []flexi.Record) (matches, error) {
+	var s matches
 	row, w := t.row, t.row.Work
 	q := e.question(t)
 	q.id = "" // it only says where to look
@@ -70,7 +70,7 @@ func (e *Engine) recognise(ctx context.Context, t *task, records []flexi.Record)
 	year := e.yearOf(t, s.mine)
 	for _, r := range named {
 		if len(s.mine) > 0 && t.ev.Number == "" && e.otherOfOurs(t, r) != "" {
-			continue // by a number that an answer told us, and told us wrong
+			continue // by a number that an answer gave us, and gave us wrong
 		}
 		if !e.byPairAlone(t, r) || sameNumber(year, t.number(), r.Issued(e.o.Settings.Zone), cisDosle(r)) {
 			s.others = append(s.others, r)
@@ -196,9 +196,9 @@ func (e *Engine) ownedBy(ctx context.Context, row *ledger.Row, flexiID string) (
 	return Address{other.Evidence, other.Source, other.Key}.String(), nil
 }
 
-// holderOfID is another row whose record has, by what we were told, this Flexi id.
+// holderOfID is another row whose record has, by what answers said, this Flexi id.
 func (e *Engine) holderOfID(ctx context.Context, row *ledger.Row, flexiID string) (*ledger.Row, error) {
-	id := e.index.ownerOf(row.Evidence, flexiID)
+	id := e.scheduler.ownerOf(row.Evidence, flexiID)
 	if flexiID == "" || id == "" || id == row.ID {
 		return nil, nil
 	}
@@ -217,7 +217,7 @@ func (e *Engine) holderOfID(ctx context.Context, row *ledger.Row, flexiID string
 }
 
 // missing says that a record which we left in Flexi is not there any more.
-func (s sighting) missing(row *ledger.Row) ledger.Problem {
+func (s matches) missing(row *ledger.Row) ledger.Problem {
 	text := "the record is not in Flexi any more: somebody deleted it, or the ERP was set back to an earlier state"
 	if s.taken != "" {
 		text += "; its id " + s.taken + " belongs to another record now"

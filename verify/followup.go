@@ -23,66 +23,66 @@ func (e *Engine) readBackAt(evidence string, now time.Time) time.Time {
 	return now.Add(e.o.Settings.ReadBack).Truncate(e.o.Settings.ReadBack / 4).Add(e.o.Settings.ReadBack / 4)
 }
 
-// owed does what a document is owed without changing its state: read-back of a confirmed one, late looks after an attempt
+// followUp does what comes after an event whatever its state: the read-back of a confirmed document, late looks after an attempt
 // that was ever open.
-func (e *Engine) owed(ctx context.Context, row *ledger.Row) (turn, error) {
+func (e *Engine) followUp(ctx context.Context, row *ledger.Row) (stepResult, error) {
 	now := e.o.Now()
 	idle := row.Work != nil && row.Work.Final && !row.More()
 	late := len(row.Late) > 0 && !now.Before(row.Late[0])
 	back := !row.ReadBack.IsZero() && !now.Before(row.ReadBack)
 	switch {
 	case !late && !back:
-		return turn{}, nil
+		return stepResult{}, nil
 	case !idle && row.State != ledger.Parked:
 		// The current event reads the record anyway; a late look waits until it is over.
 		row.ReadBack = time.Time{}
 		if late {
 			row.Late[0] = now.Add(time.Minute)
 		}
-		return turn{}, e.save(ctx, row)
+		return stepResult{}, e.save(ctx, row)
 	}
 	return e.check(ctx, row, late)
 }
 
-// owesLookFirst: the document was confirmed before the ERP was set back, and the event in hand has not been sent yet. What it
-// builds on may be gone, also if it would cost no write. A delete looks for itself.
-func (e *Engine) owesLookFirst(row *ledger.Row) bool {
+// mustCheckFirst says that a follow-up comes before the current event: the document was confirmed before the ERP was set back,
+// and the event was not sent yet. What it builds on may be gone, also if it would cost no write. A delete looks for itself.
+func (e *Engine) mustCheckFirst(row *ledger.Row) bool {
 	w := row.Work
-	return row.LookOnce && row.Last != nil && e.lookIsDue(row) && w.Attempt == 0 && w.Op != flexi.Delete
+	return row.LookOnce && row.Last != nil && e.followUpDue(row) && w.Attempt == 0 && w.Op != flexi.Delete
 }
 
-// lookIsDue: a read-back or late look is owed now.
-func (e *Engine) lookIsDue(row *ledger.Row) bool {
+// followUpDue says that a read-back or late look is due now.
+func (e *Engine) followUpDue(row *ledger.Row) bool {
 	now := e.o.Now()
 	return len(row.Late) > 0 && !now.Before(row.Late[0]) || !row.ReadBack.IsZero() && !now.Before(row.ReadBack)
 }
 
 // check looks at a document whose last event is over (or parked) and compares the books with what our events left.
-func (e *Engine) check(ctx context.Context, row *ledger.Row, late bool) (turn, error) {
+func (e *Engine) check(ctx context.Context, row *ledger.Row, late bool) (stepResult, error) {
 	t, err := e.checkTask(ctx, row)
 	if err != nil {
-		return at(e.o.Now().Add(e.owedPause(row, late))), nil
+		return waitUntil(e.o.Now().Add(e.followUpPause(row, late))), nil
 	}
 	ans, err := e.lookUp(ctx, t)
 	if err != nil {
-		return turn{}, err
+		return stepResult{}, err
 	}
 	if !ans.valid || ans.doubtful && len(ans.records) == 0 {
-		return at(e.o.Now().Add(e.owedPause(row, late))), nil
+		return waitUntil(e.o.Now().Add(e.followUpPause(row, late))), nil
 	}
-	if soon := e.soonAfter(row); !late && len(ans.records) == 0 && e.o.Now().Before(soon) {
-		return at(soon), nil
+	if soon := e.tooSoonUntil(row); !late && len(ans.records) == 0 && e.o.Now().Before(soon) {
+		return waitUntil(soon), nil
 	}
 	why := "read_back"
 	if late {
 		why = "late"
 		row.Late = row.Late[1:]
 	}
-	lenient := late && row.ReadBack.IsZero() // a read-back that is owed is done along with the late look
+	lenient := late && row.ReadBack.IsZero() // a read-back that is due is done along with the late look
 	row.ReadBack = time.Time{}
 	reason, p, err := e.audit(ctx, t, ans, lenient)
 	if err != nil {
-		return turn{}, err
+		return stepResult{}, err
 	}
 	if row.Work.Final {
 		e.fence.forget(row.ID)
@@ -96,21 +96,21 @@ func (e *Engine) check(ctx context.Context, row *ledger.Row, late bool) (turn, e
 		e.note(t, why, f, ans)
 	}
 	if w := row.Work; reason == "" || row.State == ledger.Parked && !w.Final {
-		return again(), e.save(ctx, row) // nothing is wrong, or a person has it already
+		return continueNow(), e.save(ctx, row) // nothing is wrong, or a person has it already
 	}
 	// confirmed -> parked, or a rejected or dropped document that is there after all: a person must know.
 	w := row.Work
 	w.Final = false
 	p.Whole = true
 	e.park(row, reason, p)
-	return again(), e.save(ctx, row)
+	return continueNow(), e.save(ctx, row)
 }
 
-// soonAfter is until when an empty read-back says nothing: the first one comes at once where the fence is not known, and an
-// ERP whose reads lag does not show yet what it has just accepted. A person would be told of a loss that is none. Where a person
-// accepted the books since, no lag explains the gap. It counts from when the read-back was due, if that is earlier: the event may
-// have taken effect while the clock was ahead.
-func (e *Engine) soonAfter(row *ledger.Row) time.Time {
+// tooSoonUntil is until when an empty read-back says nothing: an ERP whose reads lag does not show yet what it has just accepted,
+// and a person would hear of a loss that is none. The first read-back comes at once where the fence is not known. Where a person
+// accepted the books since, no lag explains the gap. The time counts from when the read-back was due, if that is earlier: the
+// event may have taken effect while the clock was ahead.
+func (e *Engine) tooSoonUntil(row *ledger.Row) time.Time {
 	if row.Last == nil || row.Last.At.Before(e.marks.accepted()) {
 		return time.Time{}
 	}
@@ -121,8 +121,8 @@ func (e *Engine) soonAfter(row *ledger.Row) time.Time {
 	return soon
 }
 
-// owedPause is how long a look that is owed waits after one that was no look: the longer the ERP cannot be read, the longer.
-func (e *Engine) owedPause(row *ledger.Row, late bool) time.Duration {
+// followUpPause is how long a follow-up waits after a look that was invalid: the longer the ERP cannot be read, the longer.
+func (e *Engine) followUpPause(row *ledger.Row, late bool) time.Duration {
 	since := row.ReadBack
 	if late {
 		since = row.Late[0]
@@ -130,8 +130,8 @@ func (e *Engine) owedPause(row *ledger.Row, late bool) time.Duration {
 	return min(max(e.o.Now().Sub(since)/4, e.o.Settings.Probe, 5*time.Second), unknownEvery/4)
 }
 
-// learnID takes over id and number of a record that was made in a request whose answer did not say which was whose, or said
-// it wrong: the external id tells. What was told without them is told again.
+// learnID takes over id and number of a record that was made in a request whose answer did not say which was whose, or said it
+// wrong: the external id shows it. A notification that lacked them is sent again.
 func (e *Engine) learnID(ctx context.Context, t *task, ans answer) {
 	row := t.row
 	mine := slices.DeleteFunc(slices.Clone(ans.records), func(r flexi.Record) bool { return !carries(r, row.Ext) })
@@ -145,7 +145,7 @@ func (e *Engine) learnID(ctx context.Context, t *task, ans answer) {
 		e.ownDrawn(ctx, row, n)
 	}
 	if row.Work.Final {
-		e.untold(row)
+		e.mustNotify(row)
 	}
 }
 
@@ -161,14 +161,14 @@ func (e *Engine) checkTask(ctx context.Context, row *ledger.Row) (*task, error) 
 	if t.ev.Body == nil {
 		t.ev.Body = json.RawMessage("{}")
 	}
-	t.props, err = e.books.properties(ctx, row.Evidence)
+	t.props, err = e.metadata.properties(ctx, row.Evidence)
 	return t, err
 }
 
 // audit compares what a look shows with what the last effective event left. "" means that nothing is wrong.
 func (e *Engine) audit(ctx context.Context, t *task, ans answer, late bool) (ledger.Reason, ledger.Problem, error) {
 	row := t.row
-	s := ans.seen
+	s := ans.matches
 	mine, others := s.mine, s.others
 	if row.Last == nil && len(mine) == 0 {
 		// Nothing of ours is expected. A record with the number only is a person's, unless it never was before an attempt.

@@ -38,34 +38,34 @@ type item struct {
 	running  bool
 	trying   bool // it runs as the trial of a breaker
 	tried    int  // how often it was fetched for that
-	again    bool // changed while it was running
+	changed  bool // changed while it was running
 }
 
-// index orders the rows that are due. It is a hint made from the ledger's watch and from our own writes; only a
+// scheduler orders the rows that are due. It is a hint made from the ledger's watch and from our own writes; only a
 // compare-and-set decides.
-type index struct {
+type scheduler struct {
 	mu    sync.Mutex
 	items map[ledger.ID]*item
 	due   [lanes]queue // by due time
 	ready [lanes]queue // due already, in the order of the queue
 	wake  [lanes]chan struct{}
-	known map[ledger.ID]word
+	rows  map[ledger.ID]knownRow
 
 	standings map[Standing]*standing
 
 	// Documents whose writes are stopped, by evidence. They cost nothing there: one is fetched when a breaker may be tried,
 	// and all of them when it is reset.
-	behind   map[string]map[ledger.ID]*item
+	stopped  map[string]map[ledger.ID]*item
 	trying   int // documents that run as a trial
 	came     int // events that were given a place in the queue
 	breakers breakers
 
-	witnessed bool                  // the first scan is over: what changes from now on, changes before our eyes
-	openings  map[ledger.ID]opening // attempts in doubt that ended before our eyes
-	sights    map[ledger.ID]sights  // instants of rows on our monotonic clock
+	scanned  bool                     // the first scan is over: what changes from now on, changes before our eyes
+	openings map[ledger.ID]opening    // attempts in doubt that ended before our eyes
+	times    map[ledger.ID]localTimes // instants of rows on our monotonic clock
 
 	doubts  map[ledger.ID]doubt
-	owners  map[uint64]ledger.ID // by evidence and Flexi id; a hint, the row tells
+	owners  map[uint64]ledger.ID // by evidence and Flexi id; a hint, the row decides
 	numbers numbers
 	seed    maphash.Seed
 }
@@ -81,22 +81,22 @@ type breakers interface {
 	trialBegun(evidence string)
 }
 
-func newIndex(d breakers) *index {
-	x := &index{
-		items: map[ledger.ID]*item{}, known: map[ledger.ID]word{}, openings: map[ledger.ID]opening{}, sights: map[ledger.ID]sights{}, doubts: map[ledger.ID]doubt{},
-		behind: map[string]map[ledger.ID]*item{}, breakers: d, standings: map[Standing]*standing{},
+func newScheduler(d breakers) *scheduler {
+	sc := &scheduler{
+		items: map[ledger.ID]*item{}, rows: map[ledger.ID]knownRow{}, openings: map[ledger.ID]opening{}, times: map[ledger.ID]localTimes{}, doubts: map[ledger.ID]doubt{},
+		stopped: map[string]map[ledger.ID]*item{}, breakers: d, standings: map[Standing]*standing{},
 		owners: map[uint64]ledger.ID{}, numbers: numbers{first: map[uint64]ledger.ID{}, more: map[uint64][]ledger.ID{}}, seed: maphash.MakeSeed(),
 	}
-	for l := range x.wake {
-		x.wake[l] = make(chan struct{}, 1)
-		x.due[l].less = func(a, b *item) bool { return a.due.Before(b.due) }
-		x.ready[l].less = (*item).before
+	for l := range sc.wake {
+		sc.wake[l] = make(chan struct{}, 1)
+		sc.due[l].less = func(a, b *item) bool { return a.due.Before(b.due) }
+		sc.ready[l].less = (*item).before
 	}
-	return x
+	return sc
 }
 
-// word is the newest word on a document.
-type word struct {
+// knownRow is the newest that is known of a row.
+type knownRow struct {
 	standing *standing // shared by all documents that stand alike
 	number   uint64    // of the shown number, see numberKey; 0 = none
 	revision uint64
@@ -110,91 +110,91 @@ type standing struct {
 }
 
 // stand moves a document to where its row says it stands.
-func (x *index) stand(row *ledger.Row) {
-	x.leave(row.ID)
+func (sc *scheduler) count(row *ledger.Row) {
+	sc.uncount(row.ID)
 	s := Standing{State: row.State, Reason: row.Reason}
 	if row.State == ledger.Parked {
 		s.Cause = row.Cause
 	}
-	at := x.standings[s]
+	at := sc.standings[s]
 	if at == nil {
 		at = &standing{Standing: s}
 		if !atRest(s.State) {
 			at.open = map[ledger.ID]bool{}
 		}
-		x.standings[s] = at
+		sc.standings[s] = at
 	}
 	at.documents++
 	if at.open != nil {
 		at.open[row.ID] = true
 	}
-	x.known[row.ID] = word{at, x.addNumberOf(row), row.Revision}
+	sc.rows[row.ID] = knownRow{at, sc.addNumberOf(row), row.Revision}
 }
 
 // leave takes a document out of the count.
-func (x *index) leave(id ledger.ID) {
-	if k, ok := x.known[id]; ok {
-		x.dropNumberOf(id, k.number)
+func (sc *scheduler) uncount(id ledger.ID) {
+	if k, ok := sc.rows[id]; ok {
+		sc.dropNumberOf(id, k.number)
 		delete(k.standing.open, id)
 		if k.standing.documents--; k.standing.documents == 0 {
-			delete(x.standings, k.standing.Standing)
+			delete(sc.standings, k.standing.Standing)
 		}
 	}
 }
 
-// sight is which revision of a row was seen here, since when. It judges foreign leases: only a revision that stood still
+// observation is which revision of a row was seen here, since when. It judges foreign leases: only a revision that stood still
 // before our eyes was watched.
-type sight struct {
+type observation struct {
 	revision uint64
 	at       time.Time // with its monotonic reading
 	trial    bool      // the document was fetched as the trial of a breaker
 }
 
 // wakeOf receives when something of the lane may be due earlier than before.
-func (x *index) wakeOf(l lane) <-chan struct{} { return x.wake[l] }
+func (sc *scheduler) wakeOf(l lane) <-chan struct{} { return sc.wake[l] }
 
-func (x *index) poke(l lane) {
+func (sc *scheduler) poke(l lane) {
 	select {
-	case x.wake[l] <- struct{}{}:
+	case sc.wake[l] <- struct{}{}:
 	default:
 	}
 }
 
 // put takes over what a row says, from our own write (own) or from the watch, which runs behind our writes: only a newer
 // revision counts.
-func (x *index) put(row *ledger.Row, due, now time.Time, own bool) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	known, it := x.known[row.ID], x.items[row.ID]
+func (sc *scheduler) put(row *ledger.Row, due, now time.Time, own bool) {
+	sc.mu.Lock()
+	defer sc.mu.Unlock()
+	known, it := sc.rows[row.ID], sc.items[row.ID]
 	if row.Revision <= known.revision {
 		// The watch may show a write of ours before we hear that it is stored, and leaves the row to its writer for a while.
 		if row.Revision == known.revision && it != nil && !due.IsZero() && due.Before(it.due) {
-			x.move(it, due, it.lane)
+			sc.move(it, due, it.lane)
 		}
 		return
 	}
-	x.stand(row)
-	x.doubted(row)
-	x.watchOpening(row, now)
+	sc.count(row)
+	sc.doubted(row)
+	sc.watchOpening(row, now)
 	if row.FlexiID != "" {
-		x.owners[x.ownerKey(row.Evidence, row.FlexiID)] = row.ID
+		sc.owners[sc.ownerKey(row.Evidence, row.FlexiID)] = row.ID
 	}
 	if it == nil {
 		if due.IsZero() {
 			return
 		}
 		it = &item{id: row.ID}
-		x.items[row.ID] = it
+		sc.items[row.ID] = it
 	}
 	it.revision, it.seen, it.evidence = row.Revision, now, row.Evidence
 	it.blocked = row.State == ledger.Queued && row.Reason == ledger.Blocked
-	x.place(it, row, now)
-	it.again = it.again || it.running && !own
-	x.move(it, due, laneOf(row))
+	sc.place(it, row, now)
+	it.changed = it.changed || it.running && !own
+	sc.move(it, due, laneOf(row))
 }
 
 // place gives an item its place in the queue, once for each event: when it was first seen to wait, or begun before our start.
-func (x *index) place(it *item, row *ledger.Row, now time.Time) {
+func (sc *scheduler) place(it *item, row *ledger.Row, now time.Time) {
 	n, since := row.Next(), now
 	if w := row.Work; w != nil && !w.Final {
 		if n = w.N; w.FirstTry.Before(now) {
@@ -202,94 +202,94 @@ func (x *index) place(it *item, row *ledger.Row, now time.Time) {
 		}
 	}
 	if it.event != n {
-		x.came++
-		it.event, it.order, it.turn, it.tried = n, since.UnixNano(), x.came, 0
+		sc.came++
+		it.event, it.order, it.turn, it.tried = n, since.UnixNano(), sc.came, 0
 	}
 }
 
 // laneOf: a queued head waits for a write, the rest only reads.
 func laneOf(row *ledger.Row) lane {
-	if row.State == ledger.Queued && len(row.Untold) == 0 && len(row.Parkings) == 0 {
+	if row.State == ledger.Queued && len(row.ToNotify) == 0 && len(row.Parkings) == 0 {
 		return laneSend
 	}
 	return laneLook
 }
 
 // move puts an item where its due time belongs; the zero time takes it out.
-func (x *index) move(it *item, due time.Time, l lane) {
-	x.lift(it)
+func (sc *scheduler) move(it *item, due time.Time, l lane) {
+	sc.lift(it)
 	it.due, it.lane = due, l
 	switch {
 	case it.running:
 	case due.IsZero():
-		delete(x.items, it.id)
-	case l == laneSend && it.blocked && x.breakers.isStopped(it.evidence):
-		if x.behind[it.evidence] == nil {
-			x.behind[it.evidence] = map[ledger.ID]*item{}
+		delete(sc.items, it.id)
+	case l == laneSend && it.blocked && sc.breakers.isStopped(it.evidence):
+		if sc.stopped[it.evidence] == nil {
+			sc.stopped[it.evidence] = map[ledger.ID]*item{}
 		}
-		x.behind[it.evidence][it.id] = it
-		x.poke(l)
+		sc.stopped[it.evidence][it.id] = it
+		sc.poke(l)
 	default:
-		x.due[l].add(it)
-		x.poke(l)
+		sc.due[l].add(it)
+		sc.poke(l)
 	}
 }
 
 // lift takes an item out of wherever it waits.
-func (x *index) lift(it *item) {
+func (sc *scheduler) lift(it *item) {
 	if it.in != nil {
 		heap.Remove(it.in, it.at)
 	}
-	if set := x.behind[it.evidence]; set != nil {
+	if set := sc.stopped[it.evidence]; set != nil {
 		if delete(set, it.id); len(set) == 0 {
-			delete(x.behind, it.evidence)
+			delete(sc.stopped, it.evidence)
 		}
 	}
 }
 
 // next takes the first due item of a lane and marks it running; else it says how long to wait.
-func (x *index) next(l lane, now time.Time) (id ledger.ID, seen sight, wait time.Duration, ok bool) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
+func (sc *scheduler) next(l lane, now time.Time) (id ledger.ID, seen observation, wait time.Duration, ok bool) {
+	sc.mu.Lock()
+	defer sc.mu.Unlock()
 	wait = time.Hour
 	if l == laneSend {
-		it, d := x.fetch(now)
+		it, d := sc.fetch(now)
 		if it != nil {
-			return it.id, sight{it.revision, it.seen, true}, 0, true
+			return it.id, observation{it.revision, it.seen, true}, 0, true
 		}
 		wait = d
 	}
-	late, ready := &x.due[l], &x.ready[l]
+	late, ready := &sc.due[l], &sc.ready[l]
 	for late.Len() > 0 && !late.items[0].due.After(now) {
 		ready.add(heap.Pop(late).(*item))
 	}
 	if ready.Len() > 0 {
 		it := ready.items[0]
-		x.start(it)
-		return it.id, sight{it.revision, it.seen, false}, 0, true
+		sc.start(it)
+		return it.id, observation{it.revision, it.seen, false}, 0, true
 	}
 	if late.Len() > 0 {
 		wait = min(wait, late.items[0].due.Sub(now))
 	}
-	return "", sight{}, wait, false
+	return "", observation{}, wait, false
 }
 
-func (x *index) start(it *item) {
-	x.lift(it)
-	it.running, it.again = true, false
+func (sc *scheduler) start(it *item) {
+	sc.lift(it)
+	it.running, it.changed = true, false
 }
 
 // fetch takes a document whose evidence is stopped and may be tried, from the end of the queue that admission names, and lets
 // those go whose breaker was reset. One that was fetched before comes after those that were not: it may wait for something else,
 // or be what Flexi refuses, and must not be all that ever tries. Without one it says when to ask again.
-func (x *index) fetch(now time.Time) (*item, time.Duration) {
+func (sc *scheduler) fetch(now time.Time) (*item, time.Duration) {
 	wait := time.Hour
 	var first, last *item
 	end := false
-	for evidence, set := range x.behind {
-		if !x.breakers.isStopped(evidence) {
+	for evidence, set := range sc.stopped {
+		if !sc.breakers.isStopped(evidence) {
 			for _, it := range set {
-				x.move(it, now, laneSend)
+				sc.move(it, now, laneSend)
 			}
 			continue
 		}
@@ -297,7 +297,7 @@ func (x *index) fetch(now time.Time) (*item, time.Duration) {
 		for _, it := range set {
 			fresh = fresh || it.tried == 0
 		}
-		may, fromEnd, next := x.breakers.trial(evidence, fresh)
+		may, fromEnd, next := sc.breakers.trial(evidence, fresh)
 		if !may {
 			if d := next.Sub(now); !next.IsZero() {
 				wait = min(wait, max(d, time.Millisecond))
@@ -318,60 +318,60 @@ func (x *index) fetch(now time.Time) (*item, time.Duration) {
 		first = last
 	}
 	if first != nil {
-		x.start(first)
+		sc.start(first)
 		first.trying = true
 		first.tried++
-		x.trying++
-		x.breakers.trialBegun(first.evidence)
+		sc.trying++
+		sc.breakers.trialBegun(first.evidence)
 	}
 	return first, wait
 }
 
 // begin marks a row as running for someone else than the scheduler (a person's decision); false if it is running.
-func (x *index) begin(id ledger.ID) bool {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	it := x.items[id]
+func (sc *scheduler) begin(id ledger.ID) bool {
+	sc.mu.Lock()
+	defer sc.mu.Unlock()
+	it := sc.items[id]
 	if it == nil {
 		it = &item{id: id}
-		x.items[id] = it
+		sc.items[id] = it
 	}
 	if it.running {
 		return false
 	}
-	x.start(it)
+	sc.start(it)
 	return true
 }
 
-// end gives a running item back with its next due time. If the row changed meanwhile, the later word counts and it is
+// end gives a running item back with its next due time. If the row changed meanwhile, the newer revision counts and it is
 // looked at again at once.
-func (x *index) end(id ledger.ID, due, now time.Time) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	it := x.items[id]
+func (sc *scheduler) end(id ledger.ID, due, now time.Time) {
+	sc.mu.Lock()
+	defer sc.mu.Unlock()
+	it := sc.items[id]
 	if it == nil {
 		return
 	}
 	it.running = false
 	if it.trying {
 		it.trying = false
-		x.trying--
+		sc.trying--
 	}
-	if _, ok := x.known[id]; !ok {
+	if _, ok := sc.rows[id]; !ok {
 		due = time.Time{} // its row is gone
 	}
-	if it.again && (due.IsZero() || due.After(it.due)) && !it.due.IsZero() {
+	if it.changed && (due.IsZero() || due.After(it.due)) && !it.due.IsZero() {
 		due = it.due
 	}
-	x.move(it, due, it.lane)
+	sc.move(it, due, it.lane)
 }
 
 // counts of documents by where they stand, and by state alone.
-func (x *index) counts() ([]Standing, map[string]int) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	all, n := make([]Standing, 0, len(x.standings)), map[string]int{}
-	for _, at := range x.standings {
+func (sc *scheduler) counts() ([]Standing, map[string]int) {
+	sc.mu.Lock()
+	defer sc.mu.Unlock()
+	all, n := make([]Standing, 0, len(sc.standings)), map[string]int{}
+	for _, at := range sc.standings {
 		s := at.Standing
 		s.Documents = at.documents
 		all = append(all, s)
@@ -382,98 +382,98 @@ func (x *index) counts() ([]Standing, map[string]int) {
 }
 
 // resync forgets which revisions were seen: all rows come again.
-func (x *index) resync() {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	for id, k := range x.known {
-		x.known[id] = word{standing: k.standing, number: k.number}
+func (sc *scheduler) resync() {
+	sc.mu.Lock()
+	defer sc.mu.Unlock()
+	for id, k := range sc.rows {
+		sc.rows[id] = knownRow{standing: k.standing, number: k.number}
 	}
-	for _, it := range x.items {
+	for _, it := range sc.items {
 		it.revision = 0
 	}
-	for id, s := range x.sights {
+	for id, s := range sc.times {
 		s.revision = 0
-		x.sights[id] = s
+		sc.times[id] = s
 	}
 }
 
 // ownerOf is the document that was last seen to have the record with a Flexi id, "" if none.
-func (x *index) ownerOf(evidence, flexiID string) ledger.ID {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	return x.owners[x.ownerKey(evidence, flexiID)]
+func (sc *scheduler) ownerOf(evidence, flexiID string) ledger.ID {
+	sc.mu.Lock()
+	defer sc.mu.Unlock()
+	return sc.owners[sc.ownerKey(evidence, flexiID)]
 }
 
 // ownerKey is short, since there is one for each document.
-func (x *index) ownerKey(evidence, flexiID string) uint64 {
-	return maphash.String(x.seed, evidence+"\x00"+flexiID)
+func (sc *scheduler) ownerKey(evidence, flexiID string) uint64 {
+	return maphash.String(sc.seed, evidence+"\x00"+flexiID)
 }
 
 // knows says that there may be a row of this id: a hint, before the first scan is over it says so of all.
-func (x *index) knows(id ledger.ID) bool {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	_, ok := x.known[id]
-	return ok || !x.witnessed
+func (sc *scheduler) knows(id ledger.ID) bool {
+	sc.mu.Lock()
+	defer sc.mu.Unlock()
+	_, ok := sc.rows[id]
+	return ok || !sc.scanned
 }
 
 // has says that this revision of a row is known here, or a newer one.
-func (x *index) has(id ledger.ID, revision uint64) bool {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	k, ok := x.known[id]
+func (sc *scheduler) has(id ledger.ID, revision uint64) bool {
+	sc.mu.Lock()
+	defer sc.mu.Unlock()
+	k, ok := sc.rows[id]
 	return ok && k.revision >= revision
 }
 
 // all lists every document.
-func (x *index) all() []ledger.ID {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	return slices.Collect(maps.Keys(x.known))
+func (sc *scheduler) all() []ledger.ID {
+	sc.mu.Lock()
+	defer sc.mu.Unlock()
+	return slices.Collect(maps.Keys(sc.rows))
 }
 
 // forget drops a document whose row is gone.
-func (x *index) forget(id ledger.ID) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if it := x.items[id]; it != nil {
-		x.move(it, time.Time{}, it.lane)
+func (sc *scheduler) forget(id ledger.ID) {
+	sc.mu.Lock()
+	defer sc.mu.Unlock()
+	if it := sc.items[id]; it != nil {
+		sc.move(it, time.Time{}, it.lane)
 	}
-	x.leave(id)
-	delete(x.known, id)
-	delete(x.doubts, id)
-	delete(x.openings, id)
-	delete(x.sights, id)
+	sc.uncount(id)
+	delete(sc.rows, id)
+	delete(sc.doubts, id)
+	delete(sc.openings, id)
+	delete(sc.times, id)
 }
 
 // witness says that the first scan is over.
-func (x *index) witness() {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.witnessed = true
+func (sc *scheduler) scanDone() {
+	sc.mu.Lock()
+	defer sc.mu.Unlock()
+	sc.scanned = true
 }
 
 // hurry makes everything that waits to be sent due now: a breaker was reset.
-func (x *index) hurry(now time.Time) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	for _, it := range x.due[laneSend].items {
+func (sc *scheduler) hurry(now time.Time) {
+	sc.mu.Lock()
+	defer sc.mu.Unlock()
+	for _, it := range sc.due[laneSend].items {
 		if it.due.After(now) {
 			it.due = now
 		}
 	}
-	heap.Init(&x.due[laneSend])
-	x.poke(laneSend)
+	heap.Init(&sc.due[laneSend])
+	sc.poke(laneSend)
 }
 
 // candidates says whether a stopped document could be a trial, or one runs as such.
-func (x *index) candidates(passable func(evidence string) bool) bool {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.trying > 0 {
+func (sc *scheduler) candidates(passable func(evidence string) bool) bool {
+	sc.mu.Lock()
+	defer sc.mu.Unlock()
+	if sc.trying > 0 {
 		return true
 	}
-	for evidence := range x.behind {
+	for evidence := range sc.stopped {
 		if passable(evidence) {
 			return true
 		}

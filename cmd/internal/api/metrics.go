@@ -174,13 +174,20 @@ func (gauges) stopped() *prometheus.Desc {
 		[]string{"evidence", "reason"}, nil)
 }
 
-func (gauges) writes() *prometheus.Desc {
-	return prometheus.NewDesc("flexid_writes", "Write requests: in_flight, limit (most at once now), pack (most documents in one now).",
-		[]string{"what"}, nil)
+func (gauges) inFlight() *prometheus.Desc {
+	return prometheus.NewDesc("flexid_writes_in_flight", "Write requests under way.", nil, nil)
+}
+
+func (gauges) limit() *prometheus.Desc {
+	return prometheus.NewDesc("flexid_writes_limit", "Most write requests at once, as Flexi takes them now.", nil, nil)
+}
+
+func (gauges) pack() *prometheus.Desc {
+	return prometheus.NewDesc("flexid_pack_limit", "Most documents in one write request, as Flexi takes them now.", nil, nil)
 }
 
 func (g gauges) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{g.documents(), g.maybe(), g.oldest(), g.tokens(), g.stopped(), g.writes()} {
+	for _, d := range []*prometheus.Desc{g.documents(), g.maybe(), g.oldest(), g.tokens(), g.stopped(), g.inFlight(), g.limit(), g.pack()} {
 		ch <- d
 	}
 }
@@ -210,9 +217,9 @@ func (g gauges) Collect(ch chan<- prometheus.Metric) {
 			ch <- prometheus.MustNewConstMetric(g.stopped(), prometheus.GaugeValue, 1, stop.Evidence, stop.Reason)
 		}
 	}
-	for what, n := range map[string]int{"in_flight": st.InFlight, "limit": st.Limit, "pack": st.Pack} {
-		ch <- prometheus.MustNewConstMetric(g.writes(), prometheus.GaugeValue, float64(n), what)
-	}
+	ch <- prometheus.MustNewConstMetric(g.inFlight(), prometheus.GaugeValue, float64(st.InFlight))
+	ch <- prometheus.MustNewConstMetric(g.limit(), prometheus.GaugeValue, float64(st.Limit))
+	ch <- prometheus.MustNewConstMetric(g.pack(), prometheus.GaugeValue, float64(st.Pack))
 }
 
 // budget is the daily budget of requests. used falls at the reset, which a counter must not.

@@ -54,7 +54,7 @@ func TestMetrics(t *testing.T) {
 		{State: "parked", Reason: "rejected", Cause: "other", Documents: 4}}
 	e.status.MaybeBy = map[string]int{"no_answer": 2}
 	e.status.Oldest = testNow.Add(-90 * time.Second)
-	e.status.Tokens, e.status.Limit, e.status.Pack = map[string]int{"maybes": 7}, 3, 20
+	e.status.Tokens, e.status.InFlight, e.status.Limit, e.status.Pack = map[string]int{"maybes": 7}, 2, 3, 20
 	e.status.Stops = []verify.Stop{{Evidence: "banka", Reason: "right"}, {Reason: "person"}}
 
 	text := scrape(t, m)
@@ -70,8 +70,9 @@ func TestMetrics(t *testing.T) {
 		`flexid_maybe_oldest_seconds 90`,
 		`flexid_lookups_total{verdict="absent"} 1`,
 		`flexid_retry_budget_tokens{bucket="maybes"} 7`,
-		`flexid_writes{what="limit"} 3`,
-		`flexid_writes{what="pack"} 20`,
+		`flexid_writes_in_flight 2`,
+		`flexid_writes_limit 3`,
+		`flexid_pack_limit 20`,
 		`flexid_writes_stopped{evidence="banka",reason="right"} 1`,
 		`flexid_writes_stopped{evidence="",reason="person"} 1`,
 		`flexid_quota_requests{state="limit"} 5000`,

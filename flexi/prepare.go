@@ -8,17 +8,18 @@ import (
 	"strings"
 )
 
-// Prepared is a request ready to be sent: the envelope is written and checked. It is made by Prepare only.
+// Prepared is a request ready to be sent: the envelope is written and checked. It is made by Prepare and Join only.
 type Prepared struct {
 	write Write
 	docs  []sent
 	body  []byte
 }
 
-// sent is what one document of a request is known by, to be compared with the answer.
+// sent is one document of a request as it is sent, and what it is known by, to be compared with the answer.
 type sent struct {
-	ids  []string // every identifier in the envelope
-	code string   // the kod that the answer must show, normalised; "" = any
+	record []byte   // its part of the body
+	ids    []string // every identifier in it
+	code   string   // the kod that the answer must show, normalised; "" = any
 }
 
 // Body is the request body as it goes over the wire.
@@ -39,29 +40,63 @@ func Prepare(w Write) (Prepared, error) {
 	if len(w.Docs) == 0 {
 		return Prepared{}, errors.New("prepare: no document")
 	}
-	p := Prepared{write: w}
-	records := make([]map[string]json.RawMessage, 0, len(w.Docs))
-	seen := make(map[string]bool)
+	docs := make([]sent, 0, len(w.Docs))
 	for i, d := range w.Docs {
 		rec, ids, err := envelopeRecord(w, d)
 		if err != nil {
 			return Prepared{}, fmt.Errorf("prepare %s %s, document %d: %w", w.Op, w.Evidence, i+1, err)
 		}
-		for _, id := range ids {
+		record, err := plainJSON(rec)
+		if err != nil {
+			return Prepared{}, fmt.Errorf("prepare %s %s: %w", w.Op, w.Evidence, err)
+		}
+		docs = append(docs, sent{record: record, ids: ids, code: codeOf(w.Evidence, d)})
+	}
+	return envelop(w, docs)
+}
+
+// Join makes one request of several, of one evidence and one operation, each of which was checked when it was prepared. Two documents
+// that carry the same identifier cannot share a request.
+func Join(requests []Prepared) (Prepared, error) {
+	if len(requests) == 0 {
+		return Prepared{}, errors.New("join: no request")
+	}
+	first := requests[0].write
+	w := Write{Evidence: first.Evidence, Op: first.Op}
+	var docs []sent
+	for _, p := range requests {
+		if p.write.Evidence != w.Evidence || p.write.Op != w.Op || len(p.docs) == 0 {
+			return Prepared{}, fmt.Errorf("join: %s %q does not go with %s %q", p.write.Op, p.write.Evidence, w.Op, w.Evidence)
+		}
+		w.Docs, docs = append(w.Docs, p.write.Docs...), append(docs, p.docs...)
+	}
+	return envelop(w, docs)
+}
+
+// envelop writes the body around the records. The documents are the caller's own: they keep their part of the body in place of what they
+// had.
+func envelop(w Write, docs []sent) (Prepared, error) {
+	seen := make(map[string]bool)
+	size := 100
+	for i, d := range docs {
+		for _, id := range d.ids {
 			if seen[id] {
 				return Prepared{}, fmt.Errorf("prepare %s %s, document %d: %s is there twice", w.Op, w.Evidence, i+1, id)
 			}
 			seen[id] = true
 		}
-		records = append(records, rec)
-		p.docs = append(p.docs, sent{ids: ids, code: codeOf(w.Evidence, d)})
+		size += len(d.record) + 1
 	}
-	body, err := plainJSON(map[string]any{"winstrom": map[string]any{"@version": "1.0", w.Evidence: records}})
-	if err != nil {
-		return Prepared{}, fmt.Errorf("prepare %s %s: %w", w.Op, w.Evidence, err)
+	body := append(make([]byte, 0, size), `{"winstrom":{"@version":"1.0","`+w.Evidence+`":[`...)
+	for i := range docs {
+		if i > 0 {
+			body = append(body, ',')
+		}
+		from := len(body)
+		body = append(body, docs[i].record...)
+		docs[i].record = body[from:len(body):len(body)]
 	}
-	p.body = body
-	return p, nil
+	return Prepared{write: w, docs: docs, body: append(body, `]}}`...)}, nil
 }
 
 // envelopeRecord is one record of the request and the identifiers in it.

@@ -1,7 +1,12 @@
 package flexi
 
 import (
+	"bytes"
 	"encoding/json"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -154,4 +159,167 @@ func FuzzExternalID(f *testing.F) {
 			t.Errorf("%q and %q became %q and %q", a, b, x, y)
 		}
 	})
+}
+
+// asEncoded is the request as a library writes it whose maps have sorted keys: what Prepare and Join write must be the same, byte for
+// byte.
+func asEncoded(t *testing.T, w Write) []byte {
+	t.Helper()
+	var records []map[string]json.RawMessage
+	for _, d := range w.Docs {
+		rec := map[string]json.RawMessage{}
+		if err := json.Unmarshal(d.Body, &rec); err != nil {
+			t.Fatal(err)
+		}
+		ids := []string{string(d.Ext)}
+		for _, e := range elements(rec["id"]) {
+			ids = append(ids, text(e))
+		}
+		rec["id"], rec["@update"] = encoded(t, ids), json.RawMessage(`"fail"`)
+		records = append(records, rec)
+	}
+	return encoded(t, map[string]any{"winstrom": map[string]any{"@version": "1.0", w.Evidence: records}})
+}
+
+func encoded(t *testing.T, v any) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		t.Fatal(err)
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+}
+
+// sharedObjects are the JSON objects in the files of ../shared/data that are no larger than documents mostly are, those within others
+// too, as they are written there.
+func sharedObjects(t *testing.T) (all []json.RawMessage) {
+	t.Helper()
+	const dir = "../../shared/data"
+	if _, err := os.Stat(dir); err != nil {
+		t.Skip("../shared/data is not here")
+	}
+	var collect func(raw json.RawMessage)
+	collect = func(raw json.RawMessage) {
+		var list []json.RawMessage
+		if m := map[string]json.RawMessage{}; json.Unmarshal(raw, &m) == nil && m != nil {
+			if len(raw) <= 8<<10 {
+				all = append(all, raw)
+			}
+			for _, in := range m {
+				collect(in)
+			}
+		} else if json.Unmarshal(raw, &list) == nil {
+			for _, in := range list {
+				collect(in)
+			}
+		}
+	}
+	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() || !strings.HasSuffix(path, "json") {
+			return err
+		}
+		file, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		d := json.NewDecoder(bytes.NewReader(bytes.TrimPrefix(file, []byte(bom))))
+		for {
+			var raw json.RawMessage
+			if d.Decode(&raw) != nil { // its end, or one that is spoilt on purpose
+				return nil
+			}
+			collect(raw)
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func TestEnvelopeIsAsEncoded(t *testing.T) {
+	bodies := []json.RawMessage{
+		[]byte(`{}`),
+		[]byte(" {\t\"b\" : 1.50 ,\n\"a\":[ 1, {\"y\":null, \"x\":true} ] } "),
+		[]byte(`{"popis":"<&> \u2028 \u00e1 \/ á ` + "\u2028" + `","<&>":1e5,"k\u006fd2":-0}`),
+		[]byte(`{"id":["ext:SHOP:1","ext:SHOP:<2>"],"id2":"\ud800"}`),
+	}
+	allowed := strings.NewReplacer(`"id"`, `"idOf"`, `"external-ids"`, `"ids"`, `"winstrom"`, `"all"`, "@", "_", `"kod"`, `"code"`)
+	for _, body := range sharedObjects(t) {
+		bodies = append(bodies, json.RawMessage(allowed.Replace(string(body))))
+	}
+	var one []Prepared
+	whole := Write{Evidence: "banka", Op: Create}
+	for _, body := range bodies {
+		w := Write{Evidence: "banka", Op: Create, Docs: []Doc{{Ext: ExternalID("ext:FLEXID:k" + strconv.Itoa(len(one))), Body: body}}}
+		p, err := Prepare(w)
+		if err != nil {
+			continue // it must not be sent
+		}
+		if want := asEncoded(t, w); !bytes.Equal(p.Body(), want) {
+			t.Errorf("of %s\ngot  %s\nwant %s", body, p.Body(), want)
+		}
+		one, whole.Docs = append(one, p), append(whole.Docs, w.Docs...)
+	}
+	if len(one) < 2000 {
+		t.Errorf("only %d documents of %d could be prepared", len(one), len(bodies))
+	}
+	joint, err := Join(one)
+	if err != nil {
+		t.Fatal(err)
+	}
+	together, err := Prepare(whole)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := asEncoded(t, whole)
+	if !bytes.Equal(joint.Body(), want) || !bytes.Equal(together.Body(), want) {
+		t.Errorf("%d documents in one request differ from what was wanted", len(one))
+	}
+	for i, p := range one {
+		if want := asEncoded(t, p.Write()); !bytes.Equal(p.Body(), want) {
+			t.Errorf("request %d was changed when it was joined with others", i)
+		}
+	}
+}
+
+func TestJoinRefuses(t *testing.T) {
+	create := func(evidence, key, other string) Prepared {
+		t.Helper()
+		p, err := Prepare(Write{Evidence: evidence, Op: Create, Docs: []Doc{{Ext: ExternalID("ext:FLEXID:" + key), Body: []byte(`{"id":"ext:SHOP:` + other + `"}`)}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	gone, err := Prepare(Write{Evidence: "banka", Op: Delete, Docs: []Doc{{FlexiID: "7"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct {
+		name     string
+		requests []Prepared
+		says     string
+	}{
+		{"none", nil, "no request"},
+		{"one that was not prepared", []Prepared{create("banka", "a", "1"), {}}, "does not go"},
+		{"only such", []Prepared{{}}, "does not go"},
+		{"another evidence", []Prepared{create("banka", "a", "1"), create("pokladni-pohyb", "b", "2")}, "does not go"},
+		{"another operation", []Prepared{create("banka", "a", "1"), gone}, "does not go"},
+		{"our identifier twice", []Prepared{create("banka", "a", "1"), create("banka", "a", "2")}, "document 2: ext:FLEXID:a is there twice"},
+		{"another's identifier twice", []Prepared{create("banka", "a", "1"), create("banka", "b", "2"), create("banka", "c", "1")}, "document 3: ext:SHOP:1 is there twice"},
+		{"one record twice", []Prepared{gone, gone}, "7 is there twice"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			p, err := Join(tc.requests)
+			if err == nil || !strings.Contains(err.Error(), tc.says) {
+				t.Errorf("error %v, want one about %q", err, tc.says)
+			}
+			if len(p.Body()) != 0 {
+				t.Errorf("it wrote %s", p.Body())
+			}
+		})
+	}
 }

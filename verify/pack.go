@@ -21,15 +21,17 @@ const (
 
 // job is one document that is ready to be sent and waits for a slot, its own or a part of somebody's request.
 type job struct {
-	t      *task
-	id     ledger.ID   // of its row, which whoever took it along rewrites while others compare it
-	write  flexi.Write // of this document alone
-	bytes  int
-	alone  bool
-	most   int            // most documents in one request with it; 0 = as many as go
-	taken  chan struct{}  // closed when another worker takes it along
-	result chan jobResult // from whoever sends it, exactly once
+	t        *task
+	id       ledger.ID      // of its row, which whoever took it along rewrites while others compare it
+	write    flexi.Write    // of this document alone
+	prepared flexi.Prepared // the same, checked
+	alone    bool
+	most     int            // most documents in one request with it; 0 = as many as go
+	taken    chan struct{}  // closed when another worker takes it along
+	result   chan jobResult // from whoever sends it, exactly once
 }
+
+func (j *job) bytes() int { return len(j.prepared.Body()) }
 
 // jobResult is what the sender of a group hands back to the worker of one document.
 type jobResult struct {
@@ -116,11 +118,11 @@ func (k *packer) take(j *job, alone bool) []*job {
 	limit, bytes := k.most, 0
 	for _, other := range waiting {
 		fits := min(limit, k.limit(other))
-		if alone && other != j || len(group) > 0 && (len(group) >= fits || bytes+other.bytes > packBytes) {
+		if alone && other != j || len(group) > 0 && (len(group) >= fits || bytes+other.bytes() > packBytes) {
 			rest = append(rest, other)
 			continue
 		}
-		group, limit, bytes = append(group, other), fits, bytes+other.bytes
+		group, limit, bytes = append(group, other), fits, bytes+other.bytes()
 		if other != j {
 			close(other.taken)
 		}

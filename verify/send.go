@@ -67,7 +67,7 @@ func (e *Engine) newJob(t *task) (*job, error) {
 	}
 	w := t.row.Work
 	return &job{
-		t: t, id: t.row.ID, write: write, bytes: len(prepared.Body()), most: w.Most,
+		t: t, id: t.row.ID, write: write, prepared: prepared, most: w.Most,
 		alone: w.Alone || w.Opens > 0 || write.Op == flexi.Attach,
 		taken: make(chan struct{}), result: make(chan jobResult, 1),
 	}, nil
@@ -88,7 +88,7 @@ func (e *Engine) sendGroup(ctx, work context.Context, slot *slot, group []*job) 
 	}
 
 	// 1. The body. Two documents that carry the same identifier cannot share a request.
-	if _, err := flexi.Prepare(together(group)); err != nil {
+	if _, err := together(group); err != nil {
 		for _, j := range group[1:] {
 			j.t.row.Work.Most = 1
 		}
@@ -137,7 +137,7 @@ func (e *Engine) sendGroup(ctx, work context.Context, slot *slot, group []*job) 
 		return
 	}
 	slot.carry(group)
-	prepared, err := flexi.Prepare(together(group))
+	prepared, err := together(group)
 	if err != nil { // a part of what could be prepared before
 		hand(group, jobResult{err: fmt.Errorf("preparing what is claimed: %w", err)})
 		return
@@ -184,12 +184,12 @@ func asked(err error, now time.Time) (until time.Time, ok bool) {
 }
 
 // together is one request for a group.
-func together(group []*job) flexi.Write {
-	w := flexi.Write{Evidence: group[0].write.Evidence, Op: group[0].write.Op}
+func together(group []*job) (flexi.Prepared, error) {
+	var requests []flexi.Prepared
 	for _, j := range group {
-		w.Docs = append(w.Docs, j.write.Docs...)
+		requests = append(requests, j.prepared)
 	}
-	return w
+	return flexi.Join(requests)
 }
 
 // claim makes the attempts of a group durable. Documents whose claim was not stored leave the group.

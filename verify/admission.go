@@ -65,9 +65,6 @@ const (
 	aboutFields
 )
 
-// stopKey names a manual stop: one reason for which only a person lets writes go on.
-type stopKey struct{ evidence, reason string }
-
 // The longest pauses between two trials of a breaker.
 const (
 	outageMost = time.Minute
@@ -103,14 +100,6 @@ func (a *admission) unlock() {
 
 // onUnlock has something called by the next unlock.
 func (a *admission) onUnlock(say func()) { a.afterUnlock = append(a.afterUnlock, say) }
-
-// tripped is the breaker that stops an evidence, the one of all evidences first; nil if none does.
-func (a *admission) tripped(evidence string) *breaker {
-	if b := a.breakers[""]; b != nil {
-		return b
-	}
-	return a.breakers[evidence]
-}
 
 // release gives a slot back. res is nil when nothing was sent for a reason of our own (lost claim, stop).
 func (a *admission) release(s *slot, res *flexi.Result, suspect bool) {

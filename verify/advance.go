@@ -5,10 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"time"
 
-	"flexid/flexi"
 	"flexid/verify/ledger"
 )
 
@@ -18,15 +16,22 @@ type stepResult struct {
 	at   time.Time // nothing to do before; kept in memory only
 }
 
+// waitUntil is a step that has nothing to do before a moment.
 func waitUntil(t time.Time) stepResult { return stepResult{at: t} }
 
+// continueNow is a step that changed something: the next one follows at once.
 func continueNow() stepResult { return stepResult{goOn: true} }
 
 // mostSteps bounds one visit of a document, so that a fault of ours can never spin.
 const mostSteps = 64
 
-// advance takes a document as far as it goes now. It is the one way for a first send, a redelivery, a restart and a
-// person's resend; the row alone says where it stands. It returns when the document wants attention again.
+// advance takes a document as far as it goes now. It is the one way for a first send, a redelivery, a restart and a person's
+// resend; the row alone says where it stands. It returns when the document wants attention again.
+//
+// 1. Read the row, in hand or from the leader, and bring its instants to our clock.
+// 2. A row in hand that acts before it stores is read from the leader first.
+// 3. Take one step; after a conflict begin anew with the leader's row.
+// 4. Go on while steps change something.
 func (e *Engine) advance(ctx, work context.Context, id ledger.ID, seen observation) time.Time {
 	var row *ledger.Row
 	least := seen.revision // a row in hand that is older than what the scheduler has seen would be put away with what it lacks
@@ -111,16 +116,7 @@ func (e *Engine) step(ctx, work context.Context, row *ledger.Row, seen observati
 
 	// 1. A send that nobody here runs: by an earlier run of ours it is over, by somebody else only after his lease.
 	if row.State == ledger.Sending {
-		if l := row.Lease; l != nil && l.Instance != e.o.Settings.Instance {
-			free := now.Add(l.For) // a revision that the scheduler has not shown yet was watched for no time at all
-			if row.Revision == seen.revision {
-				free = seen.at.Add(l.For)
-			}
-			if now.Before(free) {
-				return waitUntil(free), nil
-			}
-		}
-		return continueNow(), e.takeOver(ctx, row)
+		return e.unattended(ctx, row, seen)
 	}
 
 	// 2. Notifications that the stream has not stored yet.
@@ -228,192 +224,9 @@ func (e *Engine) save(ctx context.Context, row *ledger.Row) error {
 	return nil
 }
 
-// takeOver turns a send that nobody runs any more into a maybe: it may have reached the ERP, and may still be on its way.
-func (e *Engine) takeOver(ctx context.Context, row *ledger.Row) error {
-	now := e.o.Now()
-	text := "found sending after a restart"
-	if l := row.Lease; l != nil && l.Instance != e.o.Settings.Instance {
-		text = "taken over: its holder gave no sign for " + l.For.String()
-	} else if e.mine(l) {
-		text = "the claim or the outcome could not be stored"
-	}
-	if a := lastAttempt(row.Work); a != nil {
-		a.Ended, a.Outcome, a.Speaker, a.Text = now, flexi.Maybe.String(), flexi.NoAnswer.String(), text
-	}
-	if row.Work.Write == flexi.Attach {
-		row.Work.Write = flexi.Create // what is in doubt is the document, not the adoption
-	}
-	e.opened(row, flexi.NoAnswer, now)
-	return e.save(ctx, row)
-}
-
-// opened notes that the last attempt may have committed: settle time and looks start anew.
-func (e *Engine) opened(row *ledger.Row, s flexi.Speaker, ended time.Time) {
-	w := row.Work
-	w.Open, w.Alone = true, true
-	w.ByPerson = false // a decision permits one send
-	w.Opens++
-	w.Ended, w.Settle = ended, ended.Add(e.settleTime(s))
-	w.Step, w.Absences, w.LastAbs = 0, 0, time.Time{}
-	row.Sends++
-	row.State, row.Reason, row.Lease = ledger.Maybe, "", nil
-	row.Quiet = later(row.Quiet, w.Settle)
-	row.LookOnce = true
-	row.Due = e.nextLook(w, ended)
-}
-
-// settled is when no request of the row can be on its way any more: by the wall clock, and by our own clock from when we
-// saw the attempt end, because clocks are set forward and those of two replicas differ. The zero time: nothing is.
-func (e *Engine) settled(row *ledger.Row) time.Time {
-	w := row.Work
-	if row.Quiet.IsZero() || w == nil || w.Opens == 0 {
-		return row.Quiet
-	}
-	over, ok := e.scheduler.closesAt(row)
-	if !ok {
-		return row.Quiet
-	}
-	return later(row.Quiet, over)
-}
-
-func (e *Engine) settleTime(s flexi.Speaker) time.Duration {
-	switch s {
-	case flexi.ServerError:
-		return e.o.Settings.SettleServerError
-	case flexi.Proxy:
-		return e.o.Settings.SettleProxy
-	}
-	return e.o.Settings.SettleNoAnswer
-}
-
 func lastAttempt(w *ledger.Work) *ledger.Attempt {
 	if w == nil || len(w.Story.Attempts) == 0 {
 		return nil
 	}
 	return &w.Story.Attempts[len(w.Story.Attempts)-1]
 }
-
-// end closes the current event with an effect on nothing: dropped, repeated, superseded, or parked for good.
-func (e *Engine) end(row *ledger.Row, s ledger.State, r ledger.Reason) {
-	e.finish(row, s, r)
-	if s == ledger.Parked {
-		refuse(row)
-	}
-	show(row)
-	shedNumbers(row)
-}
-
-func (e *Engine) finish(row *ledger.Row, s ledger.State, r ledger.Reason) {
-	now := e.o.Now()
-	w := row.Work
-	w.Final, w.Open, w.Mates = true, false, nil
-	w.End = &ledger.End{State: s, Reason: r, Cause: row.Cause, Sends: row.Sends, At: now}
-	row.State, row.Reason, row.Lease, row.Due = s, r, nil, time.Time{}
-	e.mustNotify(row)
-	if w.Opens > 0 {
-		row.Late = e.lateLooks(now)
-	}
-	if d := row.Dropped; d != nil && w.N > d.N && !(s == ledger.Dropped && r == ledger.Repeated) {
-		row.Dropped = nil
-	}
-	if s != ledger.Confirmed { // a confirmed one is read back, and may prove the fence then
-		e.fence.forget(row.ID)
-	}
-}
-
-func (e *Engine) mustNotify(row *ledger.Row) {
-	if !slices.Contains(row.ToNotify, row.Work.N) {
-		row.ToNotify = append(row.ToNotify, row.Work.N)
-	}
-}
-
-func (e *Engine) lateLooks(now time.Time) []time.Time {
-	var at []time.Time
-	for _, d := range e.o.Settings.LateLooks {
-		// A common moment, so that the documents of one trouble are looked at in few requests.
-		at = append(at, now.Add(d+time.Minute).Truncate(time.Minute))
-	}
-	return at
-}
-
-// effect is what an event that took effect left behind.
-type effect struct {
-	flexiID string
-	number  string // told by the ERP, "" = not told
-	reason  ledger.Reason
-	sent    bool // by an accepted request: read back later. Otherwise a look has compared it already
-	own     bool // found under our own external id
-}
-
-// confirm closes the current event as having taken effect.
-func (e *Engine) confirm(row *ledger.Row, ev *ledger.Event, x effect) {
-	now := e.o.Now()
-	w := row.Work
-	w.Story.Problem, w.Reject = nil, nil
-	// A create found under our own external id whose only attempt it was: nothing of it can still be on its way.
-	if w.Write == flexi.Create && w.Opens == 1 && w.Attempt == 1 && x.own && !x.sent {
-		row.Quiet, row.LookOnce = time.Time{}, false
-	}
-	row.Cause = ""
-	e.finish(row, ledger.Confirmed, x.reason)
-	settleRefused(row, row.Last == nil && ev.Op != flexi.Delete)
-	defer func() { show(row); shedNumbers(row) }()
-	learnVersion(row, ev.Version)
-	if ev.Op == flexi.Delete {
-		if ev.Version == nil {
-			row.Known = nil // the next document under this key begins anew
-		}
-		forgetRecord(row)
-		e.looker.gone(row.Evidence)
-		return
-	}
-	if x.flexiID != "" {
-		row.FlexiID = x.flexiID
-	}
-	if !x.sent {
-		row.Marked = x.own
-	} else if w.Write == flexi.Create {
-		row.Marked = false // not seen yet
-	}
-	if x.number != "" && row.Number == "" {
-		row.Number = x.number
-	}
-	if row.Last == nil {
-		row.Base = nil
-	}
-	row.Last = e.left(row, ev, x)
-	switch {
-	case len(ev.Whole) > 0:
-		row.Base = slices.Clone(ev.Whole)
-	case ev.Op != flexi.Storno && !slices.Contains(row.Base, w.N):
-		row.Base = append(row.Base, w.N)
-	}
-	e.o.Budget.Maybes.Pay(1)
-	if !x.sent {
-		e.fence.forget(row.ID)
-	} else {
-		row.ReadBack = e.readBackAt(row.Evidence, now)
-	}
-}
-
-// park hands the current event to a person, or ends it for good where it had no effect.
-func (e *Engine) park(row *ledger.Row, r ledger.Reason, p ledger.Problem) {
-	row.Work.Story.Problem = &p
-	e.parking(row, r, p.Text)
-	switch r {
-	case ledger.Rejected, ledger.Unreadable, ledger.IDReused:
-		e.end(row, ledger.Parked, r)
-		return
-	}
-	row.State, row.Reason, row.Lease, row.Due = ledger.Parked, r, nil, time.Time{}
-	if row.Cause = p.Cause; r == ledger.Unknown {
-		row.Due = e.o.Now().Add(unknownEvery)
-	}
-	if row.Work.Opens > 0 && len(row.Late) == 0 {
-		row.Late = e.lateLooks(e.o.Now())
-	}
-	e.mustNotify(row)
-}
-
-// unknownEvery is how often a document parked as unknown is looked at on its own.
-const unknownEvery = time.Hour

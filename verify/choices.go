@@ -48,18 +48,18 @@ func choices(row *ledger.Row, settled, now time.Time) []What {
 	return can
 }
 
-// waitsForPerson: the event is not over, and a person may say what it came to.
+// waitsForPerson says that the event is not over, and a person may say what it came to.
 func waitsForPerson(row *ledger.Row) bool {
 	return row.Work != nil && !row.Work.Final && (row.State == ledger.Maybe || row.State == ledger.Parked)
 }
 
-// closable: an event that had no effect and is the document's last. It is over, and stays in the lists until a person
-// closes it or sends it again.
+// closable is an event that had no effect and is the document's last. It is over, and stays in the lists until a person closes it
+// or sends it again.
 func closable(row *ledger.Row) bool {
 	return row.Work != nil && row.Work.Final && row.State == ledger.Parked && !row.More()
 }
 
-// droppable: there is something to give up.
+// droppable says that there is something to give up.
 func droppable(row *ledger.Row) bool {
 	return closable(row) || waitsForPerson(row) || row.Work != nil && !row.Work.Final && row.State == ledger.Queued
 }

@@ -111,8 +111,8 @@ func (l *looker) gone(evidence string) {
 	delete(l.bare, evidence)
 }
 
-// doubtful: an evidence that had records shows none. That ends: a person may have deleted the last one, and a create in doubt
-// must not wait for ever for a record that never comes back. Were it our rights that are lost, the fence would refuse the
+// doubtful says that an evidence that had records shows none. That ends: a person may have deleted the last one, and a create in
+// doubt must not wait for ever for a record that never comes back. Were it our rights that are lost, the fence would refuse the
 // second record all the same.
 func (l *looker) doubtful(evidence string) bool {
 	l.mu.Lock()

@@ -125,7 +125,7 @@ func (e *Engine) lookForPerson(ctx context.Context, row *ledger.Row) (*task, ans
 	return t, ans, nil
 }
 
-// over: the event had ended, whatever a look has found since.
+// over says that the event had ended, whatever a look has found since.
 func over(w *ledger.Work) bool { return w.Final || w.End != nil }
 
 func (e *Engine) decideLook(ctx context.Context, row *ledger.Row) (string, error) {
@@ -221,8 +221,8 @@ func (e *Engine) asSent(ctx context.Context, t *task, rec flexi.Record) (bool, e
 	return res.Equal(false), nil // free texts too: a person kept them
 }
 
-// keep: a person took the record as the document. Its number is what the record shows, and where its content is not what was
-// sent, nobody may later be told that it is.
+// keep notes that a person took the record as the document. Its number is what the record shows, and where its content is not
+// what was sent, nobody may later hear that it is.
 func (e *Engine) keep(row *ledger.Row, rec flexi.Record, asSent bool) {
 	last := row.Last
 	if last == nil {

@@ -17,11 +17,39 @@
 // as far as it goes now, the same way for a first send, a redelivery, a restart and a person's resend:
 //
 //	queued.go     judge the event: repeated? allowed? number free? what it refers to there? look first
-//	send.go       slot, connection, claims, bytes; alone or with others of its kind (pack.go)
+//	send.go       slot, connection, claims (claim.go), bytes; alone or with others of its kind (pack.go)
 //	outcome.go    what the answer makes of each document
 //	maybe.go      look on schedule; confirm, park, or send again after the proof (resend.go)
+//	ending.go     how an event ends: confirmed (effect.go), parked, over without effect
 //	followup.go   read back what was confirmed; look late at what was ever in doubt
 //	decide.go     what a person decides, about what was seen (seen.go); whole.go sends again what Flexi has lost
+//
+// # Five questions
+//
+//	where is it decided that a write may be sent again?    resend.go
+//	what stops all writes?                                 stops.go
+//	where does a document wait?                            scheduler.go
+//	what is stored before the first byte?                  claim.go
+//	what happens on a restart?                             restart.go
+//
+// # Words
+//
+//	admission       decides which writes may leave, and when
+//	breaker         stops the writes of one evidence or of all by what Flexi answers; it trips and is reset by itself
+//	half-open trial one document, sent alone, that shows whether a tripped breaker may be reset
+//	manual stop     a reason for which only a person lets writes go on
+//	throttle        of package flexi: nothing is asked for as long as a 429 says
+//	slot            the right to send one request
+//	job, waiter     a document that is ready to be sent; the same while it waits for a slot
+//	group           the jobs of one request
+//	suspect         a document that had a bad outcome of its own
+//	scheduler       which rows are due
+//	observation     which revision of a row was seen here, since when
+//	metadata cache  evidences, fields and references, kept for a while
+//	follow-up       a read-back or late look at what is over
+//	notice          a message on flexi.done; Notifier stores it
+//	resend          a send after one that is proved not to have taken effect
+//	replayed        an event that may have been taken before ledger or stream was set back
 //
 // # What permits a second send
 //
@@ -55,11 +83,11 @@
 //
 // # Who does what
 //
-//	scheduler  which rows are due, by lane and in the order in which they came; whose writes are stopped
-//	looker   packs looks of one evidence into one request, with its control
-//	packer   which waiting documents share a request, and how many may
-//	admission  breakers stop writes during an outage or a refusal that is ours (breaker.go) and are reset by half-open trials
-//	         (trial.go), manual stops by a person (manualstop.go); slots go to the waiter whose event came first (slot.go)
-//	fence    which evidences keep our external ids, as seen since start
-//	metadata metadata and references, kept for a while
+//	scheduler      which rows are due, by lane and in the order in which they came; whose writes are stopped
+//	looker         packs looks of one evidence into one request, with its control
+//	packer         which waiting documents share a request, and how many may
+//	admission      breakers stop writes during an outage or a refusal that is ours (breaker.go) and are reset by half-open trials
+//	               (trial.go), manual stops by a person (stops.go); slots go to the waiter whose event came first (slot.go)
+//	fence          which evidences keep our external ids, as seen since start
+//	metadataCache  evidences, fields and references, kept for a while
 package verify

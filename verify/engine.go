@@ -124,23 +124,6 @@ func (e *Engine) lookEnded(evidence string, err error) {
 	e.noteVersion()
 }
 
-// remember takes over what a row from before this start tells about the books as they are now.
-func (e *Engine) remember(row *ledger.Row) {
-	if row.FlexiID == "" || row.Era < e.marks.era() || row.Last == nil || row.Last.At.Before(e.marks.accepted()) {
-		return
-	}
-	e.looker.knows(row.Evidence, sentBefore(row))
-	e.marks.raise(row.Evidence, row.FlexiID)
-}
-
-// sentBefore is the Flexi id of a record that an accepted request of ours left, "" if a person may have made it.
-func sentBefore(r *ledger.Row) string {
-	if r.Last == nil || r.Last.Sends == 0 {
-		return ""
-	}
-	return r.FlexiID
-}
-
 // afterOthers is how long another replica's rows are left to it.
 const afterOthers = 2 * time.Second
 
@@ -200,10 +183,6 @@ func (e *Engine) due(row *ledger.Row) time.Time {
 		early(t)
 	}
 	return due
-}
-
-func (e *Engine) mine(l *ledger.Lease) bool {
-	return l != nil && l.Instance == e.o.Settings.Instance && l.Run == e.o.Settings.Run
 }
 
 // dispatch hands due rows of one lane to workers until ctx ends, and waits for them.

@@ -62,7 +62,8 @@ func (mc *metadataCache) once(ctx context.Context, what, evidence string, read f
 	}
 }
 
-// isAiling: the records of an evidence could not be read a moment ago. Whoever asks next would only wait for the same.
+// isAiling is the error of records of an evidence that could not be read a moment ago. Whoever asks next would only wait for the
+// same.
 func (mc *metadataCache) isAiling(evidence string) error {
 	mc.mu.Lock()
 	defer mc.mu.Unlock()

@@ -58,6 +58,11 @@ func (e *Engine) followUpDue(row *ledger.Row) bool {
 }
 
 // check looks at a document whose last event is over (or parked) and compares the books with what our events left.
+//
+// 1. Look; an invalid look, or an empty one too soon after the event, is repeated later.
+// 2. The follow-up is done: take it off the row.
+// 3. Compare with what our events left (audit).
+// 4. What is not as it was left parks the document, unless a person has it already.
 func (e *Engine) check(ctx context.Context, row *ledger.Row, late bool) (stepResult, error) {
 	t, err := e.checkTask(ctx, row)
 	if err != nil {
@@ -213,7 +218,7 @@ func (e *Engine) audit(ctx context.Context, t *task, ans answer, late bool) (led
 	return ledger.Conflict, p, nil
 }
 
-// anOlderEvent: where the record is not as our events left it, it has the content of an event of ours that is not the last
+// anOlderEvent says that a record which is not as our events left it has the content of an event of ours that is not the last
 // effective one. Then a request that was given up took effect late.
 func (e *Engine) anOlderEvent(ctx context.Context, t *task, rec flexi.Record, res compare.Result) bool {
 	changed := map[string]bool{}

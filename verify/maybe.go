@@ -2,16 +2,12 @@ package verify
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
 	"flexid/flexi"
 	"flexid/verify/ledger"
 )
-
-// enoughAbsences closes an open attempt, together with the settle time and the fence.
-const enoughAbsences = 3
 
 // nextLook is when a maybe is looked at again: the schedule counts from the end of the attempt, one look falls on the end of
 // the settle time, then every last step.
@@ -32,20 +28,13 @@ func (e *Engine) nextLook(w *ledger.Work, now time.Time) time.Time {
 	return later(next, now)
 }
 
-// resendAt is when the next send of the event may leave at the earliest: after the settle time of the last attempt; from the
-// third send on after twice the wait of the one before. An ERP that fails for an hour is then asked a few times, and a
-// document that no ERP takes does not take the slots of others. A person's resend waits for the settle time alone.
-func resendAt(w *ledger.Work) time.Time {
-	if w.ByPerson || w.Opens < 2 {
-		return w.Settle
-	}
-	return w.Ended.Add(max(w.Settle.Sub(w.Ended), 0) << min(w.Opens-1, mostDoublings))
-}
-
-// mostDoublings keeps the wait a number; the limit of sends is below it.
-const mostDoublings = 12
-
-// maybe settles what became of an attempt: look, then confirm, park, wait or send again.
+// maybe settles what became of an attempt.
+//
+// 1. Wait for the fence, for the next look, or for a breaker and a token where a send is all that is missing.
+// 2. Look.
+// 3. An invalid look counts for nothing and is repeated.
+// 4. Judge what it shows; admission hears whether the write was done.
+// 5. Confirm (found, gone), park, or count an absence (notDone, in resend.go).
 func (e *Engine) maybe(ctx, work context.Context, row *ledger.Row) (stepResult, error) {
 	w, now := row.Work, e.o.Now()
 	if e.waitsForFence(row, now) {
@@ -113,7 +102,7 @@ func (e *Engine) maybe(ctx, work context.Context, row *ledger.Row) (stepResult, 
 	return e.notDone(ctx, work, t, f, ans)
 }
 
-// goneBefore: the look before showed that what is to be deleted is not there.
+// goneBefore says that the look before showed that what is to be deleted is not there.
 func goneBefore(w *ledger.Work) bool {
 	for _, l := range slices.Backward(w.Story.Looks) {
 		if v := verdict(l.Verdict); v == verdictGone || v == verdictSend {
@@ -123,12 +112,7 @@ func goneBefore(w *ledger.Work) bool {
 	return false
 }
 
-// endsInASend: with its absences complete, a document in doubt is sent again. Else one more look is all it needs, whether
-// writes may go or not.
-func (e *Engine) endsInASend(w *ledger.Work) bool {
-	return !goneBefore(w) && w.Reject == nil && !w.Exists && (w.Opens < e.o.Settings.Sends || w.ByPerson)
-}
-
+// maybeTask is the task of an event in doubt: its operation is the one that was sent.
 func (e *Engine) maybeTask(ctx context.Context, row *ledger.Row) (*task, error) {
 	t, err := e.task(ctx, row)
 	if err != nil {
@@ -145,7 +129,7 @@ func (e *Engine) maybeTask(ctx context.Context, row *ledger.Row) (*task, error) 
 	return t, e.dated(ctx, t)
 }
 
-// afterInvalid: while the ERP cannot be read looks go on, at most every last step of the schedule.
+// afterInvalid is when to look again while the ERP cannot be read: at most every last step of the schedule.
 func (e *Engine) afterInvalid(row *ledger.Row, now time.Time) time.Time {
 	pause := min(max(now.Sub(row.Work.Ended)/4, e.o.Settings.Probe), e.o.Settings.Looks[len(e.o.Settings.Looks)-1])
 	if pause <= 0 {
@@ -154,8 +138,11 @@ func (e *Engine) afterInvalid(row *ledger.Row, now time.Time) time.Time {
 	return now.Add(pause)
 }
 
-// found: the wanted state is shown. A record that does not carry our external id gets it while an attempt is open: it is
-// the fence against that attempt.
+// found goes on after a look that shows the wanted state.
+//
+// 1. A record without our external id gets it while an attempt is open: it is the fence against that attempt.
+// 2. Attached and not shown, it waits for the end of the settle time.
+// 3. Else the event is confirmed, adopted where the record is not by our request.
 func (e *Engine) found(ctx, work context.Context, t *task, f finding) (stepResult, error) {
 	row, w := t.row, t.row.Work
 	x := effect{flexiID: f.target, number: f.number, own: f.own}
@@ -194,15 +181,15 @@ func (e *Engine) found(ctx, work context.Context, t *task, f finding) (stepResul
 	return continueNow(), e.save(ctx, row)
 }
 
-// attachedByAnswer: Flexi said that it gave an adopted record our external id. Where the record does not show it, external
-// ids are not kept. An attempt that ended otherwise may simply not have been done, which says nothing about that.
+// attachedByAnswer says that Flexi answered that it gave an adopted record our external id. Where the record does not show it,
+// external ids are not kept. An attempt that ended otherwise may simply not have been done, which says nothing about that.
 func attachedByAnswer(w *ledger.Work) bool {
 	a := lastAttempt(w)
 	return a != nil && a.Op == flexi.Attach && a.Outcome == flexi.Accepted.String()
 }
 
-// attached: the update without fields that gives an adopted record our external id ended. It is tried once; the next looks
-// say whether the id is there. A request that did nothing for a reason that is ours was no try.
+// attached applies the outcome of the update without fields that gives an adopted record our external id. It is tried once; the
+// next looks say whether the id is there. A request that did nothing for a reason that is ours was no try.
 func (e *Engine) attached(row *ledger.Row, res *flexi.Result, now time.Time) {
 	w := row.Work
 	w.Write = flexi.Create
@@ -222,7 +209,7 @@ func (e *Engine) attached(row *ledger.Row, res *flexi.Result, now time.Time) {
 	}
 }
 
-// gone: a delete shows nothing at valid looks; the last one must come after the settle time.
+// gone goes on after a delete that shows nothing at a valid look; the last of three must come after the settle time.
 func (e *Engine) gone(ctx context.Context, t *task, ans answer) (stepResult, error) {
 	row, w, now := t.row, t.row.Work, e.o.Now()
 	w.Absences++
@@ -234,49 +221,6 @@ func (e *Engine) gone(ctx context.Context, t *task, ans answer) (stepResult, err
 	w.Step++
 	row.Due = e.nextLook(w, now)
 	return waitUntil(row.Due), e.save(ctx, row)
-}
-
-// notDone: absent, or the before-image is shown. Enough of that, late enough, permits the next send where a fence holds.
-func (e *Engine) notDone(ctx, work context.Context, t *task, f finding, ans answer) (stepResult, error) {
-	row, w, now := t.row, t.row.Work, e.o.Now()
-	if ans.doubtful {
-		w.Step++
-		row.Due = e.nextLook(w, now)
-		return waitUntil(row.Due), e.save(ctx, row)
-	}
-	w.Absences++
-	w.LastAbs = ans.at
-	w.Adopt = "" // what was to be adopted is gone
-	if f.before != nil {
-		w.Before, w.BeforeU, w.BeforeT = f.before, f.lastUpdate, ans.at
-	}
-	settled := !ans.at.Before(e.settledFor(row))
-	scheduleOver := w.Step >= len(e.o.Settings.Looks)-1
-	w.Step++
-	switch {
-	case w.Reject != nil && (!w.Open || w.Absences >= enoughAbsences && settled):
-		p := *w.Reject
-		e.park(row, ledger.Rejected, p)
-		return continueNow(), e.save(ctx, row)
-	case w.Absences < enoughAbsences || !settled:
-	case w.Exists:
-		if scheduleOver {
-			e.park(row, ledger.Unknown, ledger.Problem{Text: "Flexi said that a record with our external id exists, and shows none: look for it in Flexi, then confirm or resend"})
-			return continueNow(), e.save(ctx, row)
-		}
-	case w.Opens >= e.o.Settings.Sends && !w.ByPerson:
-		e.park(row, ledger.Unknown, ledger.Problem{Text: fmt.Sprintf("sent %d times without an answer that tells, and not found each time: see what is wrong, then resend or drop", w.Opens)})
-		return continueNow(), e.save(ctx, row)
-	case !now.Before(resendAt(w)):
-		return e.resend(ctx, work, t)
-	}
-	row.Due = e.nextLook(w, now)
-	return waitUntil(row.Due), e.save(ctx, row)
-}
-
-// settledFor is when an absence begins to count: not before the settle time of the attempt is over.
-func (e *Engine) settledFor(row *ledger.Row) time.Time {
-	return later(row.Work.Settle, e.settled(row))
 }
 
 // lookAtUnknown keeps looking at a document parked as unknown: it may turn up, and then nobody has to do anything.

@@ -11,7 +11,11 @@ import (
 	"flexid/verify/ledger"
 )
 
-// outcome applies what became of one attempt to the row, in memory. One case for each outcome of DESIGN 3.
+// outcome applies what became of one attempt to the row, in memory.
+//
+// 1. The attempt keeps its end, its answer and its request.
+// 2. The update that attaches our id has outcomes of its own.
+// 3. One case for each outcome of DESIGN 3.
 func (e *Engine) outcome(t *task, s jobResult) {
 	row, w, now, res := t.row, t.row.Work, s.at, s.res
 	w.Shake = s.rand
@@ -61,9 +65,9 @@ func (e *Engine) outcome(t *task, s jobResult) {
 	}
 }
 
-// split: the ERP refused a request of several documents and took all of it back. Nothing in it is rejected yet: a document
-// that the answer names goes alone next, the others without it, in halves where the answer names none or not for the first
-// time. "Exists" is looked at first.
+// split goes on after the ERP refused a request of several documents and took all of it back. Nothing in it is rejected yet: a
+// document that the answer names goes alone next, the others without it, in halves where the answer names none or not for the
+// first time. "Exists" is looked at first.
 func (e *Engine) split(row *ledger.Row, s jobResult) {
 	w := row.Work
 	a := lastAttempt(w)
@@ -83,8 +87,8 @@ func (e *Engine) split(row *ledger.Row, s jobResult) {
 	row.State, row.Reason, row.Due = ledger.Queued, ledger.Waiting, s.at
 }
 
-// rejected: the ERP refused the document for its content. With an attempt open, or where the words may mean "it is there
-// already", a look comes first.
+// rejected goes on after the ERP refused the document for its content. With an attempt open, or where the words may mean "it is
+// there already", a look comes first.
 func (e *Engine) rejected(row *ledger.Row, res *flexi.Result) {
 	w := row.Work
 	p := problemOf(res)
@@ -118,7 +122,8 @@ func problemOf(res *flexi.Result) ledger.Problem {
 	return ledger.Problem{Text: clip(text, 500), Errors: res.Errors}
 }
 
-// backToQueue: nothing was done. Where an earlier attempt is open the row is a maybe again, else it waits in the queue.
+// backToQueue goes on after nothing was done. Where an earlier attempt is open the row is a maybe again, else it waits in the
+// queue.
 func (e *Engine) backToQueue(row *ledger.Row, res *flexi.Result) {
 	w, now := row.Work, e.o.Now()
 	wait := res.Wait
@@ -155,8 +160,8 @@ func (e *Engine) backToQueue(row *ledger.Row, res *flexi.Result) {
 	}
 }
 
-// othersGo: a 400 without a name that ends this request would be about its one document, since others of its evidence were
-// accepted after it had been refused in the same way.
+// othersGo says that a 400 without a name that ends this request would be about its one document, since others of its evidence
+// were accepted after it had been refused in the same way.
 func (e *Engine) othersGo(group []*job) bool {
 	if len(group) > 1 {
 		return false
@@ -166,7 +171,7 @@ func (e *Engine) othersGo(group []*job) bool {
 	return w.Refused != nil && w.Refused.Message > 0 && othersWent(e.admission.acceptedOf(row.Evidence), w.Passed)
 }
 
-// othersWent: documents were accepted between two counts, which begin anew with each start.
+// othersWent says that documents were accepted between two counts, which begin anew with each start.
 func othersWent(accepted, before int) bool { return accepted > 0 && accepted != before }
 
 // countBlock counts a 400 that blocked a document. One that is blocked twice more while others of its evidence go through is at
@@ -197,7 +202,8 @@ func (e *Engine) fenceBroken(row *ledger.Row) {
 		"look at the record in Flexi, then `flexid writes resume "+row.Evidence+"`")
 }
 
-// aftermath does what an outcome asks for beyond the row; what concerns a whole request is done once.
+// aftermath does what an outcome asks for beyond the row: renewing what went stale, and owning a number that Flexi drew. What
+// concerns a whole request is done once.
 func (e *Engine) aftermath(work context.Context, row *ledger.Row, s jobResult) {
 	res := s.res
 	if s.lead && res.Refresh == flexi.RefreshUser && res.Outcome == flexi.Refused {

@@ -66,7 +66,8 @@ func AsSent(body json.RawMessage, s *ledger.Story) json.RawMessage {
 // mostDays bounds how many turned times a row remembers; a document with more shows the rest as they came.
 const mostDays = 40
 
-// queued judges the current event and sends it if it has to be sent. Numbered in the order in which the answers are cheap.
+// queued judges the current event and sends it if it has to be sent. Its steps are numbered in the order in which their answers
+// are cheap.
 func (e *Engine) queued(ctx, work context.Context, row *ledger.Row, trial bool) (stepResult, error) {
 	t, err := e.task(ctx, row)
 	if err != nil {
@@ -134,10 +135,10 @@ func (e *Engine) queued(ctx, work context.Context, row *ledger.Row, trial bool) 
 	return e.send(ctx, work, t)
 }
 
-// knows: the ledger says something about the document in Flexi by which an event could be over without a look.
+// knows says that the ledger knows something about the document in Flexi by which an event could be over without a look.
 func knows(row *ledger.Row) bool { return row.Last != nil || row.Known != nil || row.Dropped != nil }
 
-// seenJustNow: a look not long ago permitted a request that was taken back whole. The next one may build on it.
+// seenJustNow says that a look not long ago permitted a request that was taken back whole. The next one may build on it.
 func (e *Engine) seenJustNow(row *ledger.Row) bool {
 	w := row.Work
 	seen := e.seenAt(w)

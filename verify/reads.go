@@ -109,3 +109,7 @@ func (e *Engine) probe(ctx context.Context, evidence string) error {
 	}
 	return nil
 }
+
+// ReadEnded tells the engine how a request ended that somebody else made, such as a check of the company; nil is a good answer.
+// It must be about Flexi as a whole, not about one record or evidence.
+func (e *Engine) ReadEnded(err error) { e.admission.recordsRead("", err) }

@@ -160,7 +160,7 @@ func (e *Engine) waitsFor(ctx context.Context, t *task) (time.Time, error) {
 	return time.Time{}, nil
 }
 
-// unconfirmed: the document never took effect and still may.
+// unconfirmed says that the document never took effect and still may.
 func unconfirmed(r *ledger.Row) bool {
 	return r.Last == nil && (r.Work == nil || !r.Work.Final || r.More())
 }

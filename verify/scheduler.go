@@ -41,8 +41,14 @@ type item struct {
 	changed  bool // changed while it was running
 }
 
-// scheduler orders the rows that are due. It is a hint made from the ledger's watch and from our own writes; only a
-// compare-and-set decides.
+// scheduler orders the rows that are due, and is where a document waits until a worker takes it. It is a hint made from the
+// ledger's watch and from our own writes; only a compare-and-set decides.
+//
+//	due      until a moment: the next look, a pause, a follow-up
+//	ready    for a worker of its lane
+//	stopped  for a breaker or a manual stop of its evidence (stopped.go)
+//
+// A worker that has all it needs to send waits for a slot (slot.go). Why a document waits is the reason in its row.
 type scheduler struct {
 	mu    sync.Mutex
 	items map[ledger.ID]*item
@@ -70,17 +76,6 @@ type scheduler struct {
 	seed    maphash.Seed
 }
 
-// breakers is what the scheduler asks of admission. It is asked under the scheduler's lock, so admission never calls the
-// scheduler under its own.
-type breakers interface {
-	isStopped(evidence string) bool
-	// trial says whether one document of an evidence may be the trial of the breakers that stop it now, and from which end of the
-	// queue; fresh: one of those that wait was never a trial. next is when to ask again.
-	trial(evidence string, fresh bool) (may, fromEnd bool, next time.Time)
-	// trialBegun says that a document of the evidence was fetched for a trial.
-	trialBegun(evidence string)
-}
-
 func newScheduler(d breakers) *scheduler {
 	sc := &scheduler{
 		items: map[ledger.ID]*item{}, rows: map[ledger.ID]knownRow{}, openings: map[ledger.ID]opening{}, times: map[ledger.ID]localTimes{}, doubts: map[ledger.ID]doubt{},
@@ -93,53 +88,6 @@ func newScheduler(d breakers) *scheduler {
 		sc.ready[l].less = (*item).before
 	}
 	return sc
-}
-
-// knownRow is the newest that is known of a row.
-type knownRow struct {
-	standing *standing // shared by all documents that stand alike
-	number   uint64    // of the shown number, see numberKey; 0 = none
-	revision uint64
-}
-
-// standing is where documents stand. There are few different ones, however many documents there are.
-type standing struct {
-	Standing
-	documents int
-	open      map[ledger.ID]bool // the documents, where they are not over; nil where they are, since these are nearly all
-}
-
-// stand moves a document to where its row says it stands.
-func (sc *scheduler) count(row *ledger.Row) {
-	sc.uncount(row.ID)
-	s := Standing{State: row.State, Reason: row.Reason}
-	if row.State == ledger.Parked {
-		s.Cause = row.Cause
-	}
-	at := sc.standings[s]
-	if at == nil {
-		at = &standing{Standing: s}
-		if !atRest(s.State) {
-			at.open = map[ledger.ID]bool{}
-		}
-		sc.standings[s] = at
-	}
-	at.documents++
-	if at.open != nil {
-		at.open[row.ID] = true
-	}
-	sc.rows[row.ID] = knownRow{at, sc.addNumberOf(row), row.Revision}
-}
-
-// leave takes a document out of the count.
-func (sc *scheduler) uncount(id ledger.ID) {
-	if k, ok := sc.rows[id]; ok {
-		sc.dropNumberOf(id, k.number)
-		delete(k.standing.open, id)
-		if k.standing.documents--; k.standing.documents == 0 {
-			delete(sc.standings, k.standing.Standing)
-		}
-	}
 }
 
 // observation is which revision of a row was seen here, since when. It judges foreign leases: only a revision that stood still
@@ -279,54 +227,6 @@ func (sc *scheduler) start(it *item) {
 	it.running, it.changed = true, false
 }
 
-// fetch takes a document whose evidence is stopped and may be tried, from the end of the queue that admission names, and lets
-// those go whose breaker was reset. One that was fetched before comes after those that were not: it may wait for something else,
-// or be what Flexi refuses, and must not be all that ever tries. Without one it says when to ask again.
-func (sc *scheduler) fetch(now time.Time) (*item, time.Duration) {
-	wait := time.Hour
-	var first, last *item
-	end := false
-	for evidence, set := range sc.stopped {
-		if !sc.breakers.isStopped(evidence) {
-			for _, it := range set {
-				sc.move(it, now, laneSend)
-			}
-			continue
-		}
-		fresh := false
-		for _, it := range set {
-			fresh = fresh || it.tried == 0
-		}
-		may, fromEnd, next := sc.breakers.trial(evidence, fresh)
-		if !may {
-			if d := next.Sub(now); !next.IsZero() {
-				wait = min(wait, max(d, time.Millisecond))
-			}
-			continue
-		}
-		end = end || fromEnd
-		for _, it := range set {
-			if first == nil || it.tried < first.tried || it.tried == first.tried && it.before(first) {
-				first = it
-			}
-			if last == nil || it.tried < last.tried || it.tried == last.tried && last.before(it) {
-				last = it
-			}
-		}
-	}
-	if end {
-		first = last
-	}
-	if first != nil {
-		sc.start(first)
-		first.trying = true
-		first.tried++
-		sc.trying++
-		sc.breakers.trialBegun(first.evidence)
-	}
-	return first, wait
-}
-
 // begin marks a row as running for someone else than the scheduler (a person's decision); false if it is running.
 func (sc *scheduler) begin(id ledger.ID) bool {
 	sc.mu.Lock()
@@ -364,21 +264,6 @@ func (sc *scheduler) end(id ledger.ID, due, now time.Time) {
 		due = it.due
 	}
 	sc.move(it, due, it.lane)
-}
-
-// counts of documents by where they stand, and by state alone.
-func (sc *scheduler) counts() ([]Standing, map[string]int) {
-	sc.mu.Lock()
-	defer sc.mu.Unlock()
-	all, n := make([]Standing, 0, len(sc.standings)), map[string]int{}
-	for _, at := range sc.standings {
-		s := at.Standing
-		s.Documents = at.documents
-		all = append(all, s)
-		n[string(s.State)] += s.Documents
-	}
-	slices.SortFunc(all, Standing.compare)
-	return all, n
 }
 
 // resync forgets which revisions were seen: all rows come again.
@@ -451,32 +336,4 @@ func (sc *scheduler) scanDone() {
 	sc.mu.Lock()
 	defer sc.mu.Unlock()
 	sc.scanned = true
-}
-
-// hurry makes everything that waits to be sent due now: a breaker was reset.
-func (sc *scheduler) hurry(now time.Time) {
-	sc.mu.Lock()
-	defer sc.mu.Unlock()
-	for _, it := range sc.due[laneSend].items {
-		if it.due.After(now) {
-			it.due = now
-		}
-	}
-	heap.Init(&sc.due[laneSend])
-	sc.poke(laneSend)
-}
-
-// candidates says whether a stopped document could be a trial, or one runs as such.
-func (sc *scheduler) candidates(passable func(evidence string) bool) bool {
-	sc.mu.Lock()
-	defer sc.mu.Unlock()
-	if sc.trying > 0 {
-		return true
-	}
-	for evidence := range sc.stopped {
-		if passable(evidence) {
-			return true
-		}
-	}
-	return false
 }

@@ -8,19 +8,6 @@ import (
 	"flexid/verify/ledger"
 )
 
-// Stop is one reason why writes of an evidence, or of all ("" as evidence), are stopped; or, with Open alone, that none is.
-type Stop struct {
-	Evidence string    `json:"evidence,omitempty"`
-	Open     bool      `json:"open"`
-	Reason   string    `json:"reason,omitempty"` // outage, login, licence, right, refused, looks, quota, patience, company, guard, fence, person, restored, ledger
-	Text     string    `json:"text,omitempty"`
-	Remedy   string    `json:"remedy,omitempty"`
-	By       string    `json:"by,omitempty"`
-	Since    time.Time `json:"since,omitzero"`
-	NextTry  time.Time `json:"next_try,omitzero"`
-	NeedsYou bool      `json:"needs_you,omitempty"` // only a person ends it (writes resume, company accept)
-}
-
 // Status is what an operator sees at a glance.
 type Status struct {
 	Stops     []Stop            `json:"gates"`
@@ -61,4 +48,33 @@ type Observer interface {
 	Looked(verdict string)                 // a look-up ended
 	WriteTook(seconds float64)             // one write, first byte to outcome
 	Log(event string, fields ...[2]string) // a line for the operator: writes stopped, writes go on, alert
+}
+
+// Status is what an operator sees at a glance.
+func (e *Engine) Status() Status {
+	stops, inFlight, limit := e.admission.status()
+	if len(stops) == 0 {
+		stops = []Stop{{Open: true}}
+	}
+	s := Status{Stops: stops, Fence: e.fence.all(), InFlight: inFlight, Limit: limit, Pack: e.packs.now()}
+	s.Standings, s.Documents = e.scheduler.counts()
+	now, b := e.o.Now(), e.o.Budget
+	s.Tokens = map[string]int{"reads": int(b.Reads.Tokens(now)), "refusals": int(b.Refusals.Tokens(now)), "maybes": int(b.Maybes.Tokens(now))}
+	s.Waiting = s.Documents[string(ledger.Queued)]
+	s.MaybeBy, s.Oldest = e.scheduler.maybes()
+	return s
+}
+
+// status is all that stops writes, how many requests are in flight, and how many may be.
+func (a *admission) status() (stops []Stop, inFlight, limit int) {
+	a.mu.Lock()
+	defer a.unlock()
+	a.overdue()
+	for _, st := range a.manual {
+		stops = append(stops, st)
+	}
+	for _, b := range a.breakers {
+		stops = append(stops, b.Stop)
+	}
+	return stops, a.inFlight, int(a.limit)
 }

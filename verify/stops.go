@@ -1,35 +1,144 @@
 package verify
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
-
-	"flexid/verify/ledger"
 )
 
-// stopsKey is where the stops that only a person ends are kept, for restarts and for the other replicas.
-const (
-	stopsKey   = "writes.stops"
-	stopsEvery = 5 * time.Second
-)
+// This file says what stops writes. Nothing is lost by a stop: documents stay queued, and looks go on.
+//
+//	a breaker     trips by what Flexi answers, is reset by itself (breaker.go): outage, login, licence, right, certificate,
+//	              refused, looks, quota, patience
+//	a manual stop lasts until a person ends it: person (writes stop), guard, fence, company, restored, ledger; it is kept over
+//	              restarts and shared by replicas (storedstops.go), but for ledger, which each process finds by itself
+//
+// Either is of one evidence, or of all ("" as evidence).
 
-// volatile reasons describe this process's surroundings and are found anew at a start.
-func volatile(reason string) bool { return reason == "ledger" || reason == "start" }
+// Stop is one reason why writes of an evidence, or of all ("" as evidence), are stopped; or, with Open alone, that none is.
+type Stop struct {
+	Evidence string    `json:"evidence,omitempty"`
+	Open     bool      `json:"open"`
+	Reason   string    `json:"reason,omitempty"` // outage, login, licence, right, refused, looks, quota, patience, company, guard, fence, person, restored, ledger
+	Text     string    `json:"text,omitempty"`
+	Remedy   string    `json:"remedy,omitempty"`
+	By       string    `json:"by,omitempty"`
+	Since    time.Time `json:"since,omitzero"`
+	NextTry  time.Time `json:"next_try,omitzero"`
+	NeedsYou bool      `json:"needs_you,omitempty"` // only a person ends it (writes resume, company accept)
+}
+
+// fields are those of the log line.
+func (s Stop) fields() [][2]string {
+	what := s.Evidence
+	if what == "" {
+		what = "all evidences"
+	}
+	return [][2]string{{"evidence", what}, {"reason", s.Reason}, {"text", s.Text}, {"remedy", s.Remedy}, {"by", s.By}}
+}
+
+// isStopped says whether writes of an evidence are stopped, by a breaker or by a person.
+func (a *admission) isStopped(evidence string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.manuallyStopped(evidence) || a.tripped(evidence) != nil
+}
+
+// tripped is the breaker that stops an evidence, the one of all evidences first; nil if none does.
+func (a *admission) tripped(evidence string) *breaker {
+	if b := a.breakers[""]; b != nil {
+		return b
+	}
+	return a.breakers[evidence]
+}
+
+// manuallyStopped says whether a person has to act before an evidence is written to.
+func (a *admission) manuallyStopped(evidence string) bool {
+	for h := range a.manual {
+		if h.evidence == "" || h.evidence == evidence {
+			return true
+		}
+	}
+	return false
+}
+
+// stopKey names a manual stop: one reason for which only a person lets writes go on.
+type stopKey struct{ evidence, reason string }
+
+// stoppedFor says whether a manual stop of all evidences has such a reason.
+func (a *admission) stoppedFor(reason func(string) bool) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for h := range a.manual {
+		if h.evidence == "" && reason(h.reason) {
+			return true
+		}
+	}
+	return false
+}
+
+// otherBooks says that writes stand still because the books behind the address may not be those that the ledger knows.
+func (a *admission) otherBooks() bool { return a.stoppedFor(otherBooks) }
+
+// otherBooks is a reason by which the books may not be those that the ledger knows.
+func otherBooks(reason string) bool { return reason == "restored" || otherCompany(reason) }
+
+// otherCompany is a reason by which what stands behind the address has nothing to do with the ledger.
+func otherCompany(reason string) bool { return reason == "company" }
+
+// stop stops writes for a reason that only a person removes. It reports whether that is news.
+func (a *admission) stop(st Stop) bool {
+	a.mu.Lock()
+	was, have := a.manual[stopKey{st.Evidence, st.Reason}]
+	st.NeedsYou, st.Since = true, a.now()
+	if have {
+		st.Since = was.Since
+	}
+	a.manual[stopKey{st.Evidence, st.Reason}] = st
+	a.mu.Unlock()
+	if have && was.Text == st.Text {
+		return false
+	}
+	a.say("writes stopped", st.fields()...)
+	return true
+}
+
+// resume ends manual stops of an evidence: all of them when reason is "". Its tripped breakers are tried at once.
+func (a *admission) resume(evidence, reason string) (released []Stop) {
+	a.mu.Lock()
+	for h, st := range a.manual {
+		if h.evidence == evidence && (reason == "" || h.reason == reason) {
+			released = append(released, st)
+			delete(a.manual, h)
+		}
+	}
+	for name, b := range a.breakers {
+		if evidence == "" || name == evidence {
+			b.NextTry = a.now()
+			released = append(released, b.Stop)
+		}
+	}
+	a.unlock()
+	for _, st := range released {
+		a.say("writes released", st.fields()...)
+	}
+	a.onReset()
+	return released
+}
 
 // StopFor stops all writes for a reason that the engine cannot remove itself. Documents stay queued.
 func (e *Engine) StopFor(reason, text, remedy string) {
 	e.addStop(Stop{Reason: reason, Text: text, Remedy: remedy})
 }
 
+// stopEvidence is StopFor for one evidence.
 func (e *Engine) stopEvidence(evidence, reason, text, remedy string) {
 	e.addStop(Stop{Evidence: evidence, Reason: reason, Text: text, Remedy: remedy})
 }
 
+// addStop stops here at once, then stores the stop for restarts and other replicas, and alerts. What describes only this process
+// is not stored.
 func (e *Engine) addStop(st Stop) {
 	if news := e.admission.stop(st); !news || volatile(st.Reason) {
 		return
@@ -102,288 +211,3 @@ func (e *Engine) ResumeWrites(ctx context.Context, evidence, by, why string) err
 	e.o.Log.Info().Str("by", by).Str("why", why).Str("evidence", evidence).Msg("writes resumed")
 	return nil
 }
-
-// acceptWaits is how long an acceptance waits for the ledger to be read.
-const acceptWaits = 20 * time.Second
-
-// AcceptCompany lets writes go on after the company behind the address changed. restored: every document that is over has to be
-// looked at before its next event, because the books may lack it, or have again what was deleted. new: nothing that the ledger
-// says about Flexi counts any more; rows are not touched until their next event, and stay readable.
-func (e *Engine) AcceptCompany(ctx context.Context, how, by, why string) error {
-	if by == "" || why == "" {
-		return &DecisionError{Text: "say who accepts the company and why"}
-	}
-	switch how {
-	case "new":
-	case "restored":
-		select {
-		case <-e.ready: // before that nobody knows which documents there are
-		case <-time.After(acceptWaits):
-			return &DecisionError{Retry: true, Text: "the ledger is still being read: accept the company in a moment"}
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-		if err := e.requestChecks(ctx); err != nil {
-			return err
-		}
-	default:
-		return &DecisionError{Text: "accept the company as --new or as --restored"}
-	}
-	if err := e.markAccepted(ctx, how == "new"); err != nil {
-		return err
-	}
-	if e.o.Accepted != nil {
-		if err := e.o.Accepted(ctx); err != nil {
-			return err
-		}
-	}
-	err := e.changeStops(ctx, nil, func(st Stop) bool {
-		return st.Evidence == "" && otherBooks(st.Reason)
-	})
-	if err != nil {
-		return err
-	}
-	e.o.Log.Info().Str("by", by).Str("why", why).Str("how", how).Msg("company accepted")
-	return nil
-}
-
-// markAccepted begins the marks anew, durably, before any write may go.
-func (e *Engine) markAccepted(ctx context.Context, other bool) error {
-	for {
-		stored, rev, err := e.o.Ledger.Marks(ctx)
-		if err != nil {
-			return fmt.Errorf("reading how far the books were seen: %w", e.storeError(err))
-		}
-		next := ledger.Marks{Era: max(stored.Era, e.marks.era()), Accepted: acceptedAt(e.o.Now(), stored.Accepted, e.marks.accepted()), Extra: stored.Extra}
-		if other {
-			next.Era++
-		}
-		err = e.o.Ledger.SetMarks(ctx, next, rev)
-		var conflict *ledger.ConflictError
-		switch {
-		case err == nil:
-			e.marks.set(next)
-			e.startOver(other)
-			return nil
-		case !errors.As(err, &conflict):
-			return fmt.Errorf("storing that the company was accepted: %w", e.storeError(err))
-		}
-	}
-}
-
-// acceptedAt is the time of an acceptance: after those before it, also where the clock was set back since. The latest one counts,
-// and one that seemed older would be void.
-func acceptedAt(now time.Time, before ...time.Time) time.Time {
-	at := now.UTC().Round(0)
-	for _, t := range before {
-		if !at.After(t.Round(0)) {
-			at = t.UTC().Round(0).Add(time.Millisecond)
-		}
-	}
-	return at
-}
-
-// requestChecks asks for a look at every document, whatever became of its last event.
-func (e *Engine) requestChecks(ctx context.Context) error {
-	for _, id := range e.scheduler.all() {
-		err := e.requestCheck(ctx, id)
-		if ledger.Never(err) { // it would fail each time, and nobody could ever accept
-			e.o.Log.Error().Err(err).Str("row", string(id)).Msg("this document cannot be made to owe a look: see in Flexi that it is there")
-			continue
-		}
-		if err != nil {
-			return fmt.Errorf("making every document owe a look: %w", err)
-		}
-	}
-	return nil
-}
-
-func (e *Engine) requestCheck(ctx context.Context, id ledger.ID) error {
-	for {
-		row, err := e.o.Ledger.Get(ctx, id)
-		if errors.Is(err, ledger.ErrNoRow) || errors.Is(err, ledger.ErrNewer) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		if row.Era < e.marks.era() || row.Last == nil && (row.Work == nil || !row.Work.Final) {
-			return nil // of another company, or its event in hand looks for itself
-		}
-		e.present(&row)
-		row.ReadBack, row.LookOnce, row.Updated = e.o.Now(), true, e.o.Now()
-		if last := row.Last; last != nil && last.At.After(row.Updated) { // the clock was ahead: it comes before the acceptance all the same
-			before := *last
-			before.At = row.Updated.Add(-time.Second)
-			row.Last = &before
-		}
-		e.express(&row)
-		err = e.o.Ledger.Settle(ctx, []*ledger.Row{&row})[0]
-		var conflict *ledger.ConflictError
-		switch {
-		case err == nil:
-			e.arrived(&row) // a worker that has the row does not know of this yet
-			return nil
-		case !errors.As(err, &conflict):
-			return err
-		}
-	}
-}
-
-// changeStops stores stops that a person makes or ends, and only then lets them take effect: either the whole of it works,
-// here, in the other replicas and after a restart, or nothing changed. A write whose answer was lost is read back.
-func (e *Engine) changeStops(ctx context.Context, add []Stop, ends func(Stop) bool) error {
-	if ends == nil {
-		ends = func(Stop) bool { return false }
-	}
-	for i := range add {
-		add[i].NeedsYou, add[i].Since = true, e.o.Now()
-	}
-	if e.o.State != nil {
-		ctx, cancel := context.WithTimeout(ctx, stopsEvery)
-		defer cancel()
-		if err := e.putStops(ctx, add, ends); err != nil {
-			return &DecisionError{Retry: true, Text: fmt.Sprintf(
-				"it could not be stored, so nothing was changed (%v): see that NATS runs, then do it again; `flexid status` shows what is stopped", err)}
-		}
-	}
-	for _, st := range add {
-		e.admission.stop(st)
-	}
-	stops, _, _ := e.admission.status()
-	for _, st := range stops {
-		if st.NeedsYou && ends(st) {
-			e.admission.resume(st.Evidence, st.Reason)
-		}
-	}
-	return nil
-}
-
-// putStops stores what holds here, with some more and without some that end. One of another replica that has not come to us
-// yet stays.
-func (e *Engine) putStops(ctx context.Context, add []Stop, ends func(Stop) bool) error {
-	stored, _, err := e.storedStops(ctx)
-	if err != nil {
-		return err
-	}
-	keep := slices.Clone(add)
-	stops, _, _ := e.admission.status()
-	for _, st := range slices.Concat(stops, stored) {
-		if st.NeedsYou && !volatile(st.Reason) && !ends(st) && !slices.ContainsFunc(keep, st.same) {
-			keep = append(keep, st)
-		}
-	}
-	slices.SortFunc(keep, func(a, b Stop) int { return a.Since.Compare(b.Since) })
-	b, err := json.Marshal(keep)
-	if err != nil {
-		return fmt.Errorf("writing the stops: %w", err)
-	}
-	if err := e.o.State.Put(ctx, stopsKey, b); err == nil {
-		return nil
-	} else if again, _, readErr := e.o.State.Get(context.WithoutCancel(ctx), stopsKey); readErr != nil || !bytes.Equal(again, b) {
-		return fmt.Errorf("storing the stops: %w", err)
-	}
-	return nil
-}
-
-// storeStops writes our stops for the others. One of another replica that has not come to us yet stays, and holds here too.
-func (e *Engine) storeStops(ctx context.Context, released ...Stop) error {
-	if e.o.State == nil {
-		return nil
-	}
-	ended := func(st Stop) bool { return slices.ContainsFunc(released, st.same) }
-	stored, _, err := e.storedStops(ctx)
-	if err != nil {
-		return err
-	}
-	for _, st := range stored {
-		if !ended(st) {
-			e.admission.stop(st)
-		}
-	}
-	return e.putStops(ctx, nil, ended)
-}
-
-// loadStops takes over what was stored, by an earlier start or another replica.
-func (e *Engine) loadStops(ctx context.Context) error {
-	if e.o.State == nil {
-		return nil
-	}
-	stored, kept, err := e.storedStops(ctx)
-	if err != nil {
-		return err
-	}
-	have, _, _ := e.admission.status()
-	if !kept {
-		// Nobody ever stored any, or the bucket was made again: that ends no stop.
-		if slices.ContainsFunc(have, func(st Stop) bool { return st.NeedsYou && !volatile(st.Reason) }) {
-			return e.storeStops(ctx)
-		}
-		return nil
-	}
-	for _, st := range stored {
-		e.admission.stop(st)
-	}
-	for _, st := range have {
-		gone := !slices.ContainsFunc(stored, st.same)
-		// A stop of our own that could not be stored yet is young; an old one that is not stored was ended elsewhere.
-		if st.NeedsYou && !volatile(st.Reason) && gone && e.o.Now().Sub(st.Since) > 4*stopsEvery {
-			e.admission.resume(st.Evidence, st.Reason)
-		}
-	}
-	return nil
-}
-
-// storedStops gives the stops that are stored; kept is false where no list of them is, not even an empty one.
-func (e *Engine) storedStops(ctx context.Context) (stored []Stop, kept bool, err error) {
-	b, _, err := e.o.State.Get(ctx, stopsKey)
-	if err != nil || len(b) == 0 {
-		return nil, false, err
-	}
-	if err := json.Unmarshal(b, &stored); err != nil {
-		return nil, false, fmt.Errorf("the stored stops cannot be read: %w", err)
-	}
-	return stored, true, nil
-}
-
-// same: the same reason for the same evidence.
-func (s Stop) same(o Stop) bool { return s.Evidence == o.Evidence && s.Reason == o.Reason }
-
-// followStops keeps replicas in step until ctx ends.
-func (e *Engine) followStops(ctx context.Context) {
-	tick := time.NewTicker(stopsEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-tick.C:
-			// What an acceptance changed is known before the stop that it ended lets anything go.
-			if err := e.syncMarks(ctx); err != nil && ctx.Err() == nil {
-				e.o.Log.Warn().Err(err).Msg("following how far the books were seen")
-			}
-			if err := e.loadStops(ctx); err != nil && ctx.Err() == nil {
-				e.o.Log.Warn().Err(err).Msg("reading the stops of writes")
-			}
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
-// Status is what an operator sees at a glance.
-func (e *Engine) Status() Status {
-	stops, inFlight, limit := e.admission.status()
-	if len(stops) == 0 {
-		stops = []Stop{{Open: true}}
-	}
-	s := Status{Stops: stops, Fence: e.fence.all(), InFlight: inFlight, Limit: limit, Pack: e.packs.now()}
-	s.Standings, s.Documents = e.scheduler.counts()
-	now, b := e.o.Now(), e.o.Budget
-	s.Tokens = map[string]int{"reads": int(b.Reads.Tokens(now)), "refusals": int(b.Refusals.Tokens(now)), "maybes": int(b.Maybes.Tokens(now))}
-	s.Waiting = s.Documents[string(ledger.Queued)]
-	s.MaybeBy, s.Oldest = e.scheduler.maybes()
-	return s
-}
-
-// ReadEnded tells the engine how a request ended that somebody else made, such as a check of the company; nil is a good answer.
-// It must be about Flexi as a whole, not about one record or evidence.
-func (e *Engine) ReadEnded(err error) { e.admission.recordsRead("", err) }

@@ -5,42 +5,6 @@ import (
 	"time"
 )
 
-// manuallyStopped says whether a person has to act before an evidence is written to.
-func (a *admission) manuallyStopped(evidence string) bool {
-	for h := range a.manual {
-		if h.evidence == "" || h.evidence == evidence {
-			return true
-		}
-	}
-	return false
-}
-
-// otherBooks says that writes stand still because the books behind the address may not be those that the ledger knows.
-func (a *admission) otherBooks() bool { return a.stoppedFor(otherBooks) }
-
-func otherBooks(reason string) bool { return reason == "restored" || otherCompany(reason) }
-
-// otherCompany is a reason by which what stands behind the address has nothing to do with the ledger.
-func otherCompany(reason string) bool { return reason == "company" }
-
-func (a *admission) stoppedFor(reason func(string) bool) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for h := range a.manual {
-		if h.evidence == "" && reason(h.reason) {
-			return true
-		}
-	}
-	return false
-}
-
-// isStopped says whether writes of an evidence are stopped, by a breaker or by a person.
-func (a *admission) isStopped(evidence string) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.manuallyStopped(evidence) || a.tripped(evidence) != nil
-}
-
 // trial says whether a document of the evidence may be fetched as the trial of the breakers that stop it; see breakers. The
 // scheduler asks under its own lock, so nothing is called here.
 func (a *admission) trial(evidence string, fresh bool) (may, fromEnd bool, next time.Time) {

@@ -227,10 +227,11 @@ func (e *Engine) append(ctx context.Context, b *ledger.Batch, receipt Receipt, r
 	made := false
 	if ev.Born == "" && ev.Op != flexi.Delete && ev.Op != flexi.Storno && ev.Number != "" && pairless(row.Evidence) {
 		// The number is taken in the order of intake, so that a later event that refers to it by code: finds this row.
-		if _, err := b.TakeNumber(ctx, row.Evidence, ev.Number, row.ID); err != nil {
+		owner, err := b.TakeNumber(ctx, row.Evidence, ev.Number, row.ID)
+		if err != nil {
 			return receipt, fmt.Errorf("taking number %s: %w", ev.Number, e.storeError(err))
 		}
-		made = b.MakesNumber(row.Evidence, ev.Number)
+		made = owner == row.ID && b.MakesNumber(row.Evidence, ev.Number)
 	}
 	got, err := b.Append(ctx, row, ev, func(r *ledger.Row) {
 		e.appended(r, &ev)

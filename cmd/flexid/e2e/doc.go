@@ -9,5 +9,6 @@
 // about itself alone. Settle times are seconds instead of minutes, and late commits are always shorter than they.
 //
 // The normal run uses small scripts. FLEXID_SLOW=1 runs them in full, with the stopped processes and the public
-// command-line tool of NATS. go test -artifacts keeps the logs of all processes. FLEXID_BENCH=n measures a file of n documents.
+// command-line tool of NATS. go test -artifacts keeps the logs of all processes. FLEXID_BENCH=n measures a file of n documents,
+// FLEXID_DOCUMENTS=n gives TestLoad n documents.
 package e2e

@@ -26,6 +26,9 @@ type run struct {
 	script  *script
 	begun   time.Time
 
+	fails     func(*flexitest.Server, pace, *script) // gives the ERP its faults
+	listEvery time.Duration                          // how often all documents are listed while the run waits for its end
+
 	later                later
 	typed                []int64
 	crashes, natsCrashes int
@@ -36,13 +39,21 @@ type run struct {
 // newRun starts NATS, the fake and the daemons.
 func newRun(t *testing.T, prefix string, documents, daemons int, more map[string]string) *run {
 	t.Helper()
-	r := &run{t: t, pace: quickPace(), erp: newERP(t), begun: time.Now(), stopPeople: make(chan struct{})}
+	r := &run{t: t, pace: quickPace(), listEvery: 5 * time.Second, fails: misbehave}
 	if slow() {
 		r.pace = fullPace()
 	}
+	r.begin(prefix, documents, daemons, more)
+	return r
+}
+
+func (r *run) begin(prefix string, documents, daemons int, more map[string]string) {
+	r.t.Helper()
+	t := r.t
+	r.erp, r.begun, r.stopPeople = newERP(t), time.Now(), make(chan struct{})
 	r.broker = newBroker(t, "")
 	r.script = newScript(prefix, documents, 5)
-	misbehave(r.erp, r.pace, r.script)
+	r.fails(r.erp, r.pace, r.script)
 	for i := range daemons {
 		set := r.pace.settings()
 		set["FLEXID_NATS_URL"] = r.broker.url
@@ -54,7 +65,6 @@ func newRun(t *testing.T, prefix string, documents, daemons int, more map[string
 	}
 	r.people.Go(r.hand)
 	t.Cleanup(r.endPeople)
-	return r
 }
 
 // publish publishes the script.
@@ -166,7 +176,7 @@ func (r *run) finish(most time.Duration) {
 		if text := r.daemons[0].held(); text != "" {
 			r.t.Fatalf("writes wait for a person, though nothing happened that needs one: %s", text)
 		}
-		if time.Since(asked) > 5*time.Second {
+		if time.Since(asked) > r.listEvery {
 			rows, err := r.daemons[0].documents()
 			if err != nil {
 				return false, err.Error()

@@ -192,7 +192,6 @@ func docResults(p Prepared, env envelope, o Outcome) []DocResult {
 		default:
 			continue
 		}
-		out[at].RequestID = r.requestID
 		out[at].Errors = append(out[at].Errors, r.errors...)
 		if o == Accepted {
 			out[at].FlexiID, out[at].Number = r.id, r.code

@@ -62,10 +62,9 @@ type Message struct {
 
 // DocResult is the part of an answer that belongs to one document of the request.
 type DocResult struct {
-	FlexiID   string // the id the ERP gave or confirmed, "" if none was told
-	Number    string // code-in-response, "" if none was told
-	RequestID string
-	Errors    []Message
+	FlexiID string // the id the ERP gave or confirmed, "" if none was told
+	Number  string // code-in-response, "" if none was told
+	Errors  []Message
 }
 
 // Result is what became of one Conn.Send. Docs has one entry for each document sent, in order.

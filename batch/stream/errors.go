@@ -3,6 +3,7 @@ package stream
 import (
 	"context"
 	"errors"
+	"flexid/verify/ledger"
 	"fmt"
 	"strings"
 	"time"
@@ -122,32 +123,24 @@ func explain(nc *nats.Conn, subject string, err error) error {
 	return unavailable
 }
 
-// Codes of the server for a message that was not stored for want of room.
-const (
-	codeStoreFailed     = 10077 // "maximum bytes exceeded", "no space left on device", …
-	codeAccountStorage  = 10002 // account's resources exceeded
-	codeStorageExceeded = 10047 // insufficient storage resources available
-	codeNoSpace         = 10023 // insufficient resources
-	codeSubjectsOverlap = 10065
-)
-
+// isFull says that a message was not stored for want of room.
 func isFull(err error) bool {
 	switch apiCode(err) {
-	case codeStoreFailed, codeAccountStorage, codeStorageExceeded, codeNoSpace:
+	case ledger.CodeStoreFailed, ledger.CodeAccountStorage, ledger.CodeStorageExceeded, ledger.CodeNoSpace:
 		return true
 	}
 	return false
 }
 
 // apiCode is the server's error code, 0 if the server did not say one.
-func apiCode(err error) int {
+func apiCode(err error) jetstream.ErrorCode {
 	var api *jetstream.APIError
 	if errors.As(err, &api) {
-		return int(api.ErrorCode)
+		return api.ErrorCode
 	}
 	var js jetstream.JetStreamError
 	if errors.As(err, &js) && js.APIError() != nil {
-		return int(js.APIError().ErrorCode)
+		return js.APIError().ErrorCode
 	}
 	return 0
 }

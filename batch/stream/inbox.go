@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/base32"
 	"errors"
+	"flexid/verify/ledger"
 	"fmt"
 	"maps"
 	"slices"
@@ -14,9 +15,6 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 )
-
-// codeWrongSequence is the server's answer when the subject holds a message already.
-const codeWrongSequence = 10071
 
 // ourHeader begins the names of headers that belong to a delivery; the others in a stored message are the server's.
 const ourHeader = "Flexid-"
@@ -55,7 +53,7 @@ func (i *Inbox) Store(ctx context.Context, source, id string, header map[string]
 	switch {
 	case err == nil:
 		return true, false, nil
-	case apiCode(err) == codeWrongSequence:
+	case apiCode(err) == ledger.CodeWrongSequence: // the subject has a message already
 		same, err = i.holds(ctx, m)
 		return false, same, err
 	case isFull(err):

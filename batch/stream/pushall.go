@@ -28,12 +28,6 @@ var (
 	ErrTooMany = errors.New("the NATS server takes fewer events together")
 )
 
-// Codes of the server for an atomic batch.
-const (
-	codeBatchesOff    = 10174
-	codeBatchTooLarge = 10199
-)
-
 // PushAll stores events in their order, with nothing between them, and returns nil once all are stored. After any other error than
 // ErrTooMany none of them is stored, or some from the first on, or all, and they may still come to be. Which one is to blame is not
 // known, only Push tells it; a stream that is full refuses all of them where a few would find room.
@@ -50,9 +44,9 @@ func (p *Publisher) PushAll(ctx context.Context, events []Event) error {
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, ledger.ErrNoBatches) || apiCode(err) == codeBatchesOff:
+	case errors.Is(err, ledger.ErrNoBatches) || apiCode(err) == ledger.CodeBatchesOff:
 		return fmt.Errorf("publishing %d events together: %w", len(events), ErrNoBatches)
-	case apiCode(err) == codeBatchTooLarge:
+	case apiCode(err) == ledger.CodeBatchTooLarge:
 		return fmt.Errorf("publishing %d events together: %w: %w", len(events), ErrTooMany, err)
 	}
 	return fmt.Errorf("publishing %d events together: %w", len(events), err)

@@ -285,7 +285,7 @@ func change(ctx context.Context, js jetstream.JetStream, verb string, config jet
 	switch {
 	case err == nil:
 		return nil
-	case apiCode(err) == codeSubjectsOverlap:
+	case apiCode(err) == ledger.CodeSubjectsOverlap:
 		return &ContradictionError{Name: "another stream", Fields: []string{
 			fmt.Sprintf("it holds subjects of %s (%v): %v", config.Name, config.Subjects, err)}}
 	case isFull(err):

@@ -47,7 +47,7 @@ func (s *stage) play(ctx context.Context, p *piece, stderr io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("JetStream: %w", err)
 	}
-	w := &watch{stage: s, js: js, piece: p, stderr: stderr, began: time.Now()}
+	w := &watch{stage: s, js: js, stderr: stderr, began: time.Now()}
 	g, ctx := errgroup.WithContext(ctx)
 	published := make(chan struct{})
 	g.Go(func() error {
@@ -103,7 +103,6 @@ func (s *stage) edit(ctx context.Context, d *document) error {
 type watch struct {
 	*stage
 	js     jetstream.JetStream
-	piece  *piece
 	stderr io.Writer
 	began  time.Time
 	said   time.Time

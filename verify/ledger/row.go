@@ -45,6 +45,17 @@ const (
 	IDReused   Reason = "id_reused"
 )
 
+// Final says that an event which stands so is over: nothing more happens to it by itself, and it holds back nothing that comes after.
+func Final(s State, r Reason) bool {
+	switch s {
+	case Confirmed, Dropped:
+		return true
+	case Parked:
+		return r == Rejected || r == Unreadable || r == IDReused
+	}
+	return false
+}
+
 // ID names a document: a hash of company, evidence and external id (DESIGN 5.3). It is the ledger key without prefix.
 type ID string
 

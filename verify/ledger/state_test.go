@@ -6,7 +6,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 )
 
 func TestState(t *testing.T) {
@@ -75,45 +74,6 @@ func TestStateCounter(t *testing.T) {
 	value, _, err := s.Get(t.Context(), "n")
 	noErr(t, err)
 	want(t, "count", strings.HasPrefix(string(value), "60 by "), true)
-}
-
-func TestStateWatch(t *testing.T) {
-	b := newBox(t)
-	s, err := OpenState(t.Context(), b.connect(), Options{})
-	noErr(t, err)
-	noErr(t, s.Put(t.Context(), "writes.a", []byte("1")))
-	noErr(t, s.Put(t.Context(), "cursor.a", []byte("2")))
-	if _, err := s.Watch(t.Context(), "writes"); err == nil {
-		t.Fatal("a prefix without a dot would also show writesx")
-	}
-	c, err := s.Watch(t.Context(), "writes.")
-	noErr(t, err)
-	next := func() StateChange {
-		t.Helper()
-		select {
-		case v := <-c:
-			return v
-		case <-time.After(20 * time.Second):
-			t.Fatal("nothing came")
-			panic("unreachable")
-		}
-	}
-	first := next()
-	want(t, "first", first.Key+"="+string(first.Value), "writes.a=1")
-	want(t, "ready", next().Ready, true)
-	noErr(t, s.Put(t.Context(), "cursor.a", []byte("3")))
-	noErr(t, s.Put(t.Context(), "writes.b", []byte("4")))
-	change := next()
-	want(t, "change", change.Key+"="+string(change.Value), "writes.b=4")
-	noErr(t, s.Delete(t.Context(), "writes.a"))
-	change = next()
-	want(t, "deleted", fmt.Sprint(change.Key, change.Deleted), "writes.atrue")
-	b.stop()
-	b.start()
-	for change = next(); !change.Resync; change = next() {
-	}
-	for change = next(); !change.Ready; change = next() {
-	}
 }
 
 // TestMissingSaysWhatIsLost: only the ledger's loss asks for a person.

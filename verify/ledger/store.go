@@ -90,19 +90,19 @@ func classify(err error) fault {
 		return lost
 	}
 	switch api.ErrorCode {
-	case 10071, 10164: // wrong last sequence; the second on replicated streams
+	case CodeWrongSequence, CodeWrongSequenceAll:
 		return conflict
-	case 10054: // message size
+	case CodeMessageTooLarge:
 		return large
-	case 10199: // batch size
+	case CodeBatchTooLarge:
 		return many
-	case 10002, 10023, 10028, 10047: // limits of account, server, memory, storage
+	case CodeAccountStorage, CodeNoSpace, CodeMemoryExceeded, CodeStorageExceeded:
 		return full
-	case 10174: // atomic publish is disabled
+	case CodeBatchesOff:
 		return disabled
-	case 10175, 10176, 10179, 10200, 10201, 10210: // sequence missing, incomplete, bad id, bad commit, id used twice, too many batches
+	case CodeBatchNoSequence, CodeBatchIncomplete, CodeBatchBadID, CodeBatchBadCommit, CodeBatchIDUsed, CodeBatchTooManyTaken:
 		return spoilt
-	case 10077: // the store refused: a limit of the stream
+	case CodeStoreFailed:
 		if strings.Contains(api.Description, "too large") {
 			return large
 		}

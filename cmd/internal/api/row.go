@@ -42,17 +42,6 @@ func RowOf(r *ledger.Row) Row {
 	return out
 }
 
-// Final says that nothing more happens to the shown event by itself or by a person.
-func Final(s ledger.State, r ledger.Reason) bool {
-	switch s {
-	case ledger.Confirmed, ledger.Dropped:
-		return true
-	case ledger.Parked:
-		return r == ledger.Rejected || r == ledger.Unreadable || r == ledger.IDReused
-	}
-	return false
-}
-
 // Filter chooses rows. The zero value lets everything pass, 100 rows of it.
 type Filter struct {
 	States           []string // states, or "open" = not final
@@ -167,7 +156,7 @@ func (f Filter) allowsState(state ledger.State, reason ledger.Reason) bool {
 		return true
 	}
 	for _, s := range f.States {
-		if s == string(state) || s == "open" && !Final(state, reason) {
+		if s == string(state) || s == "open" && !ledger.Final(state, reason) {
 			return true
 		}
 	}

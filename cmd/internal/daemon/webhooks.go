@@ -29,7 +29,6 @@ type webhooks struct {
 	decoder batch.Decoder
 	streams stream.Options
 	js      jetstream.JetStream // set before inbox is
-	server  *webhook.Server
 
 	inbox  atomic.Pointer[stream.Inbox]  // nil until the ledger was opened: before, it may be another company's
 	ledger atomic.Pointer[ledger.Ledger] // of the running core
@@ -80,7 +79,6 @@ func (d *daemon) startWebhooks(ctx context.Context, reg prometheus.Registerer) e
 		return err
 	}
 	d.undo.push("webhook listener", s.Stop)
-	d.webhooks.server = s
 	d.info.Webhook = "http://" + s.Addr()
 	d.log.Info().Str("address", d.info.Webhook).Strs("sources", w.Sources).Msg("webhook deliveries")
 	return nil

@@ -96,7 +96,7 @@ func (r *runner) found(i int, s *api.Story) bool {
 func resultOf(s *api.Story, ev *api.StoryEvent) Result {
 	out := Result{State: ledger.State(ev.State), Reason: ledger.Reason(ev.Reason), Cause: ev.Cause, Number: ev.Number, Sends: ev.Sends,
 		FlexiID: s.FlexiID, Updated: s.Updated}
-	if out.Reason == ledger.Behind && s.State == string(ledger.Parked) && !final(ledger.Reason(s.Reason)) {
+	if out.Reason == ledger.Behind && s.State == string(ledger.Parked) && !ledger.Final(ledger.Parked, ledger.Reason(s.Reason)) {
 		out.Held = true
 		out.Errors = []flexi.Message{{Text: "waits behind an earlier event of this document, which a person has to decide: flexid maybe show " +
 			verify.Address{Evidence: s.Evidence, Source: s.Source, Key: s.Key}.String()}}
@@ -108,11 +108,6 @@ func resultOf(s *api.Story, ev *api.StoryEvent) Result {
 		}
 	}
 	return out
-}
-
-// final says whether a parked event holds back nothing that comes after it.
-func final(r ledger.Reason) bool {
-	return r == ledger.Rejected || r == ledger.Unreadable || r == ledger.IDReused
 }
 
 // askMaybes tells the maybes from what merely waits, for the report: flexi.done tells a maybe only when it ends. Maybes are

@@ -292,6 +292,11 @@ func TestServersOfOtherKinds(t *testing.T) {
 			inBubble(t, func(t *testing.T) {
 				s := newTappedStand(t, tc.server, stream.Options{})
 				s.tap.old = tc.old
+				refused := 0
+				s.tap.decide = func(m message) deed {
+					refused += b2i(m.commit && m.place > tc.batches)
+					return pass
+				}
 				if tc.setting {
 					singly(t, s.side)
 				}
@@ -303,6 +308,9 @@ func TestServersOfOtherKinds(t *testing.T) {
 				inOrder(t, all, 600)
 				if got := counts(spool); got != "waiting 600, open 600" || len(all) != 600+tc.twice {
 					t.Errorf("%s; %d are in the stream", got, len(all))
+				}
+				if refused > 8 { // each time half as many
+					t.Errorf("%d batches were too large", refused)
 				}
 				sizes, most := map[string]int{}, 0
 				for _, a := range all {

@@ -36,7 +36,7 @@ func (r *reader) document() (key string) {
 // that a supplier uses again next January would name last year's document.
 func (r *reader) number(fields map[string]json.RawMessage) (key string) {
 	evidence := r.event.Evidence
-	number, ok, err := flexi.NumberOf(evidence, r.doc)
+	number, ok, err := flexi.NumberIn(evidence, fields)
 	if err != nil {
 		r.fail("%s", numberProblem(evidence, fields, err))
 		return ""
@@ -83,45 +83,50 @@ func partner(reference string) string {
 
 // object reads one JSON object, and says what else the bytes are.
 func (r *reader) object(doc []byte) (fields map[string]json.RawMessage, problem string) {
-	hint := "an event is one document; files, lists and envelopes go through: flexid push"
-	if r.file {
-		hint = "an event is one document; a list or an envelope must be the whole file"
+	// Nearly all are one. What else it may be is asked about the rest.
+	if !utf8.Valid(doc) || json.Unmarshal(doc, &fields) != nil || fields == nil {
+		return nil, r.noObject(doc)
 	}
+	if _, ok := fields["winstrom"]; ok {
+		return nil, "the body is a winstrom envelope: " + r.hint()
+	}
+	return fields, ""
+}
+
+func (r *reader) hint() string {
+	if r.file {
+		return "an event is one document; a list or an envelope must be the whole file"
+	}
+	return "an event is one document; files, lists and envelopes go through: flexid push"
+}
+
+// noObject says what bytes are that are not one JSON object.
+func (r *reader) noObject(doc []byte) string {
 	if what := OtherFormat(doc); what != "" {
-		return nil, "the body is " + what
+		return "the body is " + what
 	}
 	if problem := notUTF8(doc); problem != "" {
-		return nil, "the body is " + problem
+		return "the body is " + problem
 	}
 	trimmed := bytes.TrimSpace(doc)
 	switch {
 	case len(trimmed) == 0:
-		return nil, "the body is empty: send the document as a JSON object"
+		return "the body is empty: send the document as a JSON object"
 	case bytes.HasPrefix(trimmed, byteOrderMark):
-		return nil, "the body has a byte order mark that is not its very beginning: send plain UTF-8"
+		return "the body has a byte order mark that is not its very beginning: send plain UTF-8"
 	}
 	decoder := json.NewDecoder(bytes.NewReader(doc))
 	var value json.RawMessage
 	if err := decoder.Decode(&value); err != nil {
-		return nil, "the body is not JSON: " + place(doc, err)
+		return "the body is not JSON: " + place(doc, err)
 	}
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return nil, fmt.Sprintf("the body goes on after the document, at byte %d: %s", decoder.InputOffset(), hint)
+		return fmt.Sprintf("the body goes on after the document, at byte %d: %s", decoder.InputOffset(), r.hint())
 	}
-	switch value[0] {
-	case '{':
-	case '[':
-		return nil, "the body is a list: " + hint
-	default:
-		return nil, "the body is not a JSON object: send the document as {\"kod\":…}"
+	if value[0] == '[' {
+		return "the body is a list: " + r.hint()
 	}
-	if err := json.Unmarshal(value, &fields); err != nil {
-		return nil, "the body is not JSON: " + place(doc, err)
-	}
-	if _, ok := fields["winstrom"]; ok {
-		return nil, "the body is a winstrom envelope: " + hint
-	}
-	return fields, ""
+	return "the body is not a JSON object: send the document as {\"kod\":…}"
 }
 
 // place adds line and byte to a syntax error; the line only where there are several.

@@ -57,6 +57,11 @@ func NumberOf(evidence string, body json.RawMessage) (Number, bool, error) {
 	if m == nil {
 		return Number{}, false, errors.New("number: the body is not a JSON object")
 	}
+	return NumberIn(evidence, m)
+}
+
+// NumberIn is NumberOf for a body that is decoded.
+func NumberIn(evidence string, m map[string]json.RawMessage) (Number, bool, error) {
 	n := Number{}
 	n.Field, n.Pair = NumberField(evidence)
 	value, err := scalar(m, n.Field)

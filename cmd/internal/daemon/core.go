@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"sync"
-	"time"
 
 	"flexid/batch"
 	"flexid/batch/stream"
@@ -74,7 +72,7 @@ func (d *daemon) runCore(ctx context.Context, l *ledger.Ledger, state *ledger.St
 	others.Go(func() { c.watchStores(run) })
 	others.Go(func() { c.noteDocuments(run) })
 	others.Go(func() { c.watchCompany(run) })
-	others.Go(func() { c.tellReady(run) })
+	others.Go(func() { c.announceReady(run) })
 	others.Go(func() { c.client.KeepSession(run) })
 	if c.quota != nil {
 		others.Go(func() { c.quota.Run(run) })
@@ -109,7 +107,7 @@ func errOr(err error, text string) error {
 
 func (d *daemon) newCore(l *ledger.Ledger, state *ledger.StateBucket) (*core, error) {
 	c := &core{d: d, ledger: l}
-	c.who = &identity{pins: l, name: d.cfg.Flexi.Company, hold: c.holdCompany}
+	c.who = &identity{pins: l, name: d.cfg.Flexi.Company, hold: c.stopForCompany}
 	budget := flexi.NewBudget(d.cfg.Flexi.Pack)
 	o := flexi.Options{
 		Dial: d.o.Dial, Now: d.o.Now, Rand: d.o.Rand, Budget: budget, Observe: c.observe, Tripped: c.tripped, Log: d.log,
@@ -226,78 +224,8 @@ func (c *core) gone(err error) {
 	c.fail(err)
 }
 
-// Pauses of the company check: while Flexi does not answer, while all is well, and while all is well and requests are
-// counted: each check takes two of them. After an outage it is asked at once (see identity).
-const (
-	companySoon    = 15 * time.Second
-	companyLater   = 10 * time.Minute
-	companyCounted = time.Hour
-)
-
-// watchCompany asks who the company is also while nothing is written, and again from time to time: it can be set up anew
-// under a running daemon.
-func (c *core) watchCompany(ctx context.Context) {
-	said, waiting := "", 0
-	select {
-	case <-c.engine.Ready(): // the stored stops are read by then
-	case <-ctx.Done():
-	}
-	for ctx.Err() == nil {
-		err := c.who.ensure(ctx)
-		c.noteCheck(ctx, err)
-		pause := companyLater
-		if c.quota != nil {
-			pause = companyCounted
-		}
-		var pin *PinError
-		if errors.As(err, &pin) {
-			c.fail(err)
-			return
-		}
-		if err != nil {
-			pause = companySoon
-			if aboutFlexi(err) { // nobody else asks while no document waits, and the status would call all well
-				c.engine.ReadEnded(err)
-			}
-			if waiting == 0 {
-				waiting = c.tellWaiting()
-			}
-			if err.Error() != said && ctx.Err() == nil {
-				said = err.Error()
-				c.d.log.Warn().Err(err).Msg("the company in Flexi is not checked yet; intake goes on, nothing is written: `flexid doctor` says what to do")
-			}
-		} else {
-			if said != "" {
-				said, waiting = "", 0
-				c.engine.ReadEnded(nil)
-				c.d.log.Info().Msg("the company in Flexi is checked")
-			}
-			if c.held("company", "") {
-				// Stored by an earlier start, whose settings pointed to another company.
-				c.engine.EndStop("company")
-				pause = companySoon
-			}
-		}
-		if !sleep(ctx, pause) {
-			return
-		}
-		c.who.again()
-	}
-}
-
-// noteCheck keeps how the check went for the status, except one that the end of the process broke off.
-func (c *core) noteCheck(ctx context.Context, err error) {
-	check := api.Check{Time: c.d.now().UTC()}
-	if err != nil {
-		check.Text = err.Error()
-	}
-	if ctx.Err() == nil {
-		c.d.standing.setChecked(check)
-	}
-}
-
-// tellWaiting says how many documents wait while writes are stopped, and why: the stop may have come before the first of them.
-func (c *core) tellWaiting() int {
+// logWaiting says how many documents wait while writes are stopped, and why: the stop may have come before the first of them.
+func (c *core) logWaiting() int {
 	st := c.engine.Status()
 	for _, g := range st.Stops {
 		if !g.Open && st.Waiting > 0 {
@@ -308,35 +236,7 @@ func (c *core) tellWaiting() int {
 	return st.Waiting
 }
 
-// aboutFlexi says whether a failed check of the company tells how Flexi is to all: not what only the company's own record
-// refuses, what it shows, or what the ledger does not give.
-func aboutFlexi(err error) bool {
-	var answer *flexi.Error
-	var cert *flexi.CertError
-	if errors.As(err, &cert) {
-		return true
-	}
-	return errors.As(err, &answer) && answer.Status != 403 && answer.Status != 404
-}
-
-// holdCompany says it once: each Hold is an alert.
-func (c *core) holdCompany(text, remedy string) {
-	if !c.held("company", text) {
-		c.engine.StopFor("company", text, remedy)
-	}
-}
-
-// held says whether writes are held for a reason, "" = with any text.
-func (c *core) held(reason, text string) bool {
-	for _, g := range c.engine.Status().Stops {
-		if g.NeedsYou && g.Reason == reason && (text == "" || g.Text == text) {
-			return true
-		}
-	}
-	return false
-}
-
-func (c *core) tellReady(ctx context.Context) {
+func (c *core) announceReady(ctx context.Context) {
 	select {
 	case <-c.engine.Ready():
 	case <-ctx.Done():
@@ -361,57 +261,4 @@ func (c *core) followUps(ctx context.Context) (n int, err error) {
 		n++
 	}
 	return n, nil
-}
-
-// tripped is the guard of the client: an attempt was about to be sent twice. It was not, and nothing is until a person
-// has looked.
-func (c *core) tripped(attempt string) {
-	c.engine.StopFor("guard", "attempt "+attempt+" was about to be sent a second time; it was not",
-		"this is a fault of flexid: report it with the log, look at the document, then `flexid writes resume`")
-}
-
-// StopWrites, ResumeWrites and AcceptCompany make core the API's operator.
-func (c *core) StopWrites(ctx context.Context, evidence, by, why string) error {
-	return c.engine.StopWrites(ctx, evidence, by, why)
-}
-
-// ResumeWrites opens what a person may open; a company that is not the ledger's is held again by the next check.
-func (c *core) ResumeWrites(ctx context.Context, evidence, by, why string) error {
-	c.who.again()
-	return c.engine.ResumeWrites(ctx, evidence, by, why)
-}
-
-// AcceptCompany asks who the company is before anything changes. The engine then forgets or doubts what it knows, has the
-// company noted (see replace), and lets writes go on, in this order: a crash in between leaves them stopped, or nothing
-// known that is not so.
-func (c *core) AcceptCompany(ctx context.Context, how, by, why string) error {
-	if _, err := c.who.shown(ctx); err != nil {
-		return err
-	}
-	if err := c.engine.AcceptCompany(ctx, how, by, why); err != nil {
-		return fmt.Errorf("accepting the company: %w", err)
-	}
-	return nil
-}
-
-// observer adds to the line that writes have stopped how many documents wait for it. Of the engine's calls it counts writes
-// only: reads and look-ups are counted where they are asked (see erp).
-type observer struct {
-	*api.Metrics
-	standing *standing
-}
-
-// Call counts a write.
-func (o observer) Call(kind string) {
-	if kind == "write" {
-		o.Metrics.Call(kind)
-	}
-}
-
-// Log writes a line for the operator.
-func (o observer) Log(event string, fields ...[2]string) {
-	if event == "writes stopped" {
-		fields = append(fields, [2]string{"documents_waiting", strconv.Itoa(o.standing.Status().Waiting)})
-	}
-	o.Metrics.Log(event, fields...)
 }

@@ -7,23 +7,9 @@ import (
 	"time"
 
 	"flexid/batch/stream"
-	"flexid/cmd/internal/api"
 	"flexid/config/statedir"
 	"flexid/verify/ledger"
 )
-
-// PinError is a ledger of another company, or of another system of external ids: what it says about sent documents means
-// nothing for this one. Exit code 78.
-type PinError struct {
-	Variable         string // that contradicts
-	Ledger, Settings string // both names
-}
-
-func (e *PinError) Error() string {
-	return fmt.Sprintf("the ledger belongs to %q, but %s says %q: set %s=%s to go on with that ledger, "+
-		"or give %q a ledger of its own with another FLEXID_NATS_PREFIX (embedded: another FLEXID_STATE_DIR)",
-		e.Ledger, e.Variable, e.Settings, e.Variable, e.Ledger, e.Settings)
-}
 
 // NoLedgerError is a first start where none was meant to be; see Options.ExistingLedger.
 type NoLedgerError struct {
@@ -39,9 +25,6 @@ func (e *NoLedgerError) Error() string {
 }
 
 const waysOut = "restore NATS's files from a backup, or begin with an empty one by `flexid ledger accept-empty`"
-
-// ledgerPause is between two looks for a ledger that is not there.
-const ledgerPause = 2 * time.Second
 
 // ledgerGone says that ledger or streams are gone, or others than before.
 func ledgerGone(err error) bool {
@@ -257,144 +240,6 @@ func (d *daemon) ensureCursor(ctx context.Context, l *ledger.Ledger, c ledger.Cu
 		return l.ReplaceCursor(ctx, begin)
 	}
 	return &missingLedger{fmt.Sprintf("how far %s was taken is not known: %v", c.Stream, conflict)}
-}
-
-func (d *daemon) checkPin(ctx context.Context, l *ledger.Ledger) error {
-	if err := d.pinZone(ctx, l); err != nil {
-		return err
-	}
-	meta, _, err := l.Meta(ctx)
-	if err != nil {
-		return err
-	}
-	if meta.Company != d.cfg.Flexi.Company && !meta.Confirmed() {
-		// A slip of the pen at the first start must not bind the ledger: Flexi never said that there is such a company.
-		if err := l.Correct(ctx, d.cfg.Flexi.Company); err != nil {
-			return err
-		}
-		d.log.Info().Str("was", meta.Company).Str("is", d.cfg.Flexi.Company).Msg("the ledger's company is corrected: Flexi had not confirmed the first one")
-		meta.Company = d.cfg.Flexi.Company
-	}
-	if meta.Company != d.cfg.Flexi.Company {
-		return d.anotherCompany(meta)
-	}
-	if meta.System != d.cfg.Flexi.System {
-		return &PinError{Variable: "FLEXID_FLEXI_SYSTEM", Ledger: meta.System, Settings: d.cfg.Flexi.System}
-	}
-	return nil
-}
-
-// pinZone makes the first time zone the ledger's, and refuses another: by the zone a moment becomes a day, and the year of that
-// day is part of the keys of payables, so that the same document would be another one.
-func (d *daemon) pinZone(ctx context.Context, l *ledger.Ledger) error {
-	zone := d.cfg.Location.String()
-	meta, revision, err := l.Meta(ctx)
-	if err != nil || meta.Zone == zone {
-		return err
-	}
-	if meta.Zone != "" {
-		return &PinError{Variable: "FLEXID_TZ", Ledger: meta.Zone, Settings: zone}
-	}
-	meta.Zone = zone
-	err = l.SetMeta(ctx, meta, revision)
-	var conflict *ledger.ConflictError
-	if errors.As(err, &conflict) { // another replica was faster: what it pinned counts
-		return d.pinZone(ctx, l)
-	}
-	return err
-}
-
-func (d *daemon) anotherCompany(meta ledger.Meta) *PinError {
-	return &PinError{Variable: "FLEXID_FLEXI_COMPANY", Ledger: meta.Company, Settings: d.cfg.Flexi.Company}
-}
-
-// waitForLedger stays up, not ready, until the ledger is back or a person accepts an empty one.
-func (d *daemon) waitForLedger(ctx context.Context, missing *missingLedger) (*ledger.Ledger, *ledger.StateBucket, error) {
-	d.standing.setNoLedger(api.Trouble{Part: api.PartLedger, Text: missing.text, Remedy: waysOut})
-	d.standing.setPhase("the ledger is missing")
-	d.log.Error().Str("remedy", waysOut).Msg(missing.text)
-	d.waiting(true)
-	defer d.waiting(false)
-	givenUp := describeLost(missing.text, d.known)
-	for accepted := false; ; {
-		l, state, err := d.tryLedger(ctx, accepted)
-		var still *missingLedger
-		switch {
-		case err == nil:
-			if accepted {
-				d.standing.setGivenUp(givenUp)
-				d.log.Warn().Str("ledger", l.LedgerID()).Str("given_up", givenUp).Msg("it goes on without what was lost")
-			} else {
-				d.log.Info().Str("ledger", l.LedgerID()).Msg("the ledger is there")
-			}
-			return l, state, nil
-		case final(err) || ctx.Err() != nil:
-			return nil, nil, err
-		case !errors.As(err, &still):
-			d.log.Warn().Err(err).Msg("NATS cannot be asked for the ledger yet")
-		}
-		timer := time.NewTimer(ledgerPause)
-		select {
-		case <-ctx.Done():
-		case <-timer.C:
-		case <-d.accept:
-			accepted = true
-		}
-		timer.Stop()
-	}
-}
-
-// waiting opens and closes the time in which an empty ledger can be accepted; an acceptance must not be kept for a loss
-// that has not happened yet.
-func (d *daemon) waiting(is bool) {
-	d.acceptMu.Lock()
-	defer d.acceptMu.Unlock()
-	d.accepting = is
-	if is {
-		d.found = make(chan struct{})
-	} else {
-		close(d.found)
-	}
-	select {
-	case <-d.accept:
-	default:
-	}
-}
-
-// acceptPatience is how long an acceptance waits to see its effect.
-const acceptPatience = 10 * time.Second
-
-func (d *daemon) acceptEmpty(ctx context.Context, by, why string) error {
-	found, err := d.acceptNow()
-	if err != nil {
-		return err
-	}
-	d.log.Warn().Str("by", by).Str("why", why).Msg("an empty ledger was accepted")
-	ctx, cancel := context.WithTimeout(ctx, acceptPatience)
-	defer cancel()
-	select {
-	case <-found:
-	case <-ctx.Done(): // it is accepted all the same; the status says how far it is
-	}
-	return nil
-}
-
-func (d *daemon) acceptNow() (found <-chan struct{}, err error) {
-	d.acceptMu.Lock()
-	defer d.acceptMu.Unlock()
-	if !d.accepting && d.standing.lost() {
-		return nil, &api.Problem{Type: "about:blank", Title: "Service Unavailable", Status: 503, Retry: true,
-			Detail: "the daemon is still letting go of the lost ledger", Next: "ask again in some seconds"}
-	}
-	if !d.accepting {
-		return nil, &api.Problem{Type: "about:blank", Title: "Conflict", Status: 409, Detail: "the ledger is not missing",
-			Next: "nothing was changed; an empty ledger is only accepted in place of one that is gone"}
-	}
-	select {
-	case d.accept <- struct{}{}:
-	default: // accepted already
-	}
-	return d.found, nil
 }
 
 // sleep waits; false when ctx ended first.

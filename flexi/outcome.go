@@ -77,7 +77,7 @@ type Result struct {
 	Status   int           // HTTP status, 0 without one
 	Exists   bool          // the fence spoke: a record with our external id exists already (Outcome is then Rejected)
 	Whole    bool          // a Rejected that holds for every document of the request: nothing is told apart
-	NeedLook bool          // a Rejected that owes one look first: about id, kod, cisDosle or no named field
+	NeedLook bool          // a Rejected that counts only after a look: about id, kod, cisDosle or no named field
 	// Odd: a Maybe that says success in a way of its own. One look settles it; it is no sign of trouble unless the look
 	// contradicts it.
 	Odd bool

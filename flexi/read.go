@@ -44,7 +44,7 @@ func (c *Client) read(ctx context.Context, q ask) error {
 			return nil
 		}
 		r.last = e
-		if !r.again(ctx, a) {
+		if !r.mayRetry(ctx, a) {
 			return r.last
 		}
 	}
@@ -70,9 +70,9 @@ func (r *reading) left(ctx context.Context) time.Duration {
 	return left
 }
 
-// again reports whether the same question is asked once more. It has waited then as a fault asks for; as a refusal asks
+// mayRetry reports whether the same question is asked once more. It has waited then as a fault asks for; as a refusal asks
 // for, the throttle does.
-func (r *reading) again(ctx context.Context, a answer) bool {
+func (r *reading) mayRetry(ctx context.Context, a answer) bool {
 	if a.over && !r.renewed {
 		r.renewed = true
 		return true

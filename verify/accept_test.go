@@ -39,7 +39,7 @@ func TestEventIDs(t *testing.T) {
 		b.accept(b.given("e2", "A", flexi.Upsert, invoice("A", "popis", "jiné"))) // an id of its own: nothing is held back
 		b.becomes("A", time.Minute, ledger.Confirmed, "")
 		b.wantWrites(2)
-		b.until(time.Minute, "five told", func() bool { return len(b.told.done()) >= 5 })
+		b.until(time.Minute, "five told", func() bool { return len(b.notices.done()) >= 5 })
 	})
 }
 
@@ -72,8 +72,8 @@ func TestUnreadable(t *testing.T) {
 		known.Body, known.Problem, known.Raw = nil, "two kod in one object", []byte(`{"kod":"A","kod":"B"}`)
 		b.accept(known)
 		b.becomes("A", time.Minute, ledger.Parked, ledger.Unreadable)
-		b.until(time.Minute, "both told", func() bool { return len(b.told.done()) == 2 })
-		for _, m := range b.told.done() {
+		b.until(time.Minute, "both told", func() bool { return len(b.notices.done()) == 2 })
+		for _, m := range b.notices.done() {
 			if m.Reason != ledger.Unreadable || len(m.Errors) != 1 || m.Errors[0].Text == "" || m.Key == "" {
 				b.t.Fatalf("told %+v", m)
 			}
@@ -91,19 +91,19 @@ func TestUnreadable(t *testing.T) {
 // TestToldUntilStored: what became of an event is told again until the stream has it, also over a restart.
 func TestToldUntilStored(t *testing.T) {
 	virtual(t, func(b *bench) {
-		b.told.fail = func() error { return errors.New("the stream is away") }
+		b.notices.fail = func() error { return errors.New("the stream is away") }
 		b.start()
 		b.push(flexi.Create, "A", invoice("A"))
 		b.until(time.Minute, "confirmed", func() bool { return b.row("A").State == ledger.Confirmed })
 		b.pass(time.Minute)
 		b.halt()
 		if n := len(b.row("A").ToNotify); n != 1 {
-			b.t.Fatalf("%d untold", n)
+			b.t.Fatalf("%d notices missing", n)
 		}
-		b.told.fail = nil
+		b.notices.fail = nil
 		b.start()
 		b.until(time.Minute, "told, and the row says so", func() bool {
-			return len(b.told.done()) == 1 && len(b.row("A").ToNotify) == 0
+			return len(b.notices.done()) == 1 && len(b.row("A").ToNotify) == 0
 		})
 		b.wantWrites(1)
 	})

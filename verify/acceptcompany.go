@@ -94,11 +94,11 @@ func (e *Engine) requestChecks(ctx context.Context) error {
 	for _, id := range e.scheduler.all() {
 		err := e.requestCheck(ctx, id)
 		if ledger.Never(err) { // it would fail each time, and nobody could ever accept
-			e.o.Log.Error().Err(err).Str("row", string(id)).Msg("this document cannot be made to owe a look: see in Flexi that it is there")
+			e.o.Log.Error().Err(err).Str("row", string(id)).Msg("this document cannot be marked for a look: see in Flexi that it is there")
 			continue
 		}
 		if err != nil {
-			return fmt.Errorf("making every document owe a look: %w", err)
+			return fmt.Errorf("marking every document for a look: %w", err)
 		}
 	}
 	return nil

@@ -91,7 +91,7 @@ func TestClosedDoorIsNotPolled(t *testing.T) {
 	})
 }
 
-// TestLedgerTroubleIsNoOutage: Flexi is not blamed for a ledger that stumbles.
+// TestLedgerTroubleIsNoOutage: Flexi is not blamed for a ledger that fails for a moment.
 func TestLedgerTroubleIsNoOutage(t *testing.T) {
 	virtual(t, func(b *bench) {
 		h, fail := &hook{}, atomic.Bool{}

@@ -165,7 +165,7 @@ func TestDropLeavesWhatCameTooEarly(t *testing.T) {
 	})
 }
 
-// TestAcceptanceRightAfterAStart: every document owes a look, also if the ledger has not been read yet.
+// TestAcceptanceRightAfterAStart: every document is to be looked at, also if the ledger has not been read yet.
 func TestAcceptanceRightAfterAStart(t *testing.T) {
 	virtual(t, func(b *bench) {
 		b.start()

@@ -113,20 +113,20 @@ func TestDeathBetweenTwoEvents(t *testing.T) {
 	})
 }
 
-// TestOutcomeBesideAnAppend: the outcome of a rejected document is stored though the ledger stumbles at the same moment.
+// TestOutcomeBesideAnAppend: the outcome of a rejected document is stored though the ledger fails at the same moment.
 func TestOutcomeBesideAnAppend(t *testing.T) {
 	virtual(t, func(b *bench) {
-		h, stumble, stumbled := &hook{}, atomic.Bool{}, atomic.Bool{}
+		h, fail, failed := &hook{}, atomic.Bool{}, atomic.Bool{}
 		h.settle = func(ctx context.Context, rows []*ledger.Row) []error {
 			errs := h.Ledger.Settle(ctx, rows)
 			var conflict *ledger.ConflictError
-			if a := rows[0].Work; errors.As(errs[0], &conflict) && a != nil && a.Attempt > 0 && !stumbled.Swap(true) {
-				stumble.Store(true)
+			if a := rows[0].Work; errors.As(errs[0], &conflict) && a != nil && a.Attempt > 0 && !failed.Swap(true) {
+				fail.Store(true)
 			}
 			return errs
 		}
 		h.get = func(ctx context.Context, id ledger.ID) (ledger.Row, error) {
-			if stumble.Swap(false) {
+			if fail.Swap(false) {
 				return ledger.Row{}, errStore
 			}
 			return h.Ledger.Get(ctx, id)

@@ -30,7 +30,7 @@ func (b *bench) inMaybe(key string) {
 	b.until(time.Minute, "maybe", func() bool { return b.row(key).State == ledger.Maybe })
 }
 
-// TestReadBackSurvivesARepeat: an event that reads nothing must not take away the read-back that is owed.
+// TestReadBackSurvivesARepeat: an event that reads nothing must not take away the read-back that is due.
 func TestReadBackSurvivesARepeat(t *testing.T) {
 	virtual(t, func(b *bench) {
 		b.fake.ReadOnlyColumns("faktura-vydana", "datSplat")
@@ -123,9 +123,9 @@ func TestLateCommitOfARejected(t *testing.T) {
 		b.pass(15 * time.Minute)
 		b.wantRecords("A", 1)
 		b.becomes("A", 2*time.Hour, ledger.Parked, ledger.Duplicate)
-		b.until(time.Minute, "each parking alerted once", func() bool { return slices.Equal(b.told.alerts(), []string{"rejected", "duplicate"}) })
+		b.until(time.Minute, "each parking alerted once", func() bool { return slices.Equal(b.notices.alerts(), []string{"rejected", "duplicate"}) })
 		b.pass(time.Hour)
-		if a := b.told.alerts(); len(a) != 2 {
+		if a := b.notices.alerts(); len(a) != 2 {
 			b.t.Fatalf("alerts %v", a)
 		}
 	})

@@ -126,7 +126,7 @@ func TestWhatCanNeverBeStored(t *testing.T) {
 				b.pass(time.Hour)
 				b.wantWrites(writes + 1)
 				told := 0
-				for _, m := range b.told.done() {
+				for _, m := range b.notices.done() {
 					if m.EventID == ev.EventID && m.State == ledger.Parked {
 						told++
 					}
@@ -187,7 +187,7 @@ func TestResendOfWhatWasSetAside(t *testing.T) {
 		b.wantRecords("A", 1)
 		b.becomes(aside, time.Minute, ledger.Dropped, "")
 		b.until(time.Minute, "told that it is over", func() bool {
-			return slices.ContainsFunc(b.told.done(), func(m verify.Notice) bool {
+			return slices.ContainsFunc(b.notices.done(), func(m verify.Notice) bool {
 				return m.Key == aside && m.EventID == "e1" && m.State == ledger.Dropped && m.SenderKey == "A"
 			})
 		})
@@ -301,7 +301,7 @@ func TestEventDeletedByHand(t *testing.T) {
 		b.eng.EndStop("person")
 		b.becomes("A", 10*time.Minute, ledger.Confirmed, "")
 		var first *verify.Notice
-		for _, m := range b.told.done() {
+		for _, m := range b.notices.done() {
 			if m.State == ledger.Parked {
 				first = &m
 			}

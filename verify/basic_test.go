@@ -18,8 +18,8 @@ func TestCreateOnce(t *testing.T) {
 		if r.FlexiID == "" || r.Sends != 1 || r.Number != "FV-1" {
 			t.Fatalf("row tells flexi id %q, sends %d, number %q", r.FlexiID, r.Sends, r.Number)
 		}
-		b.until(5*time.Second, "told", func() bool { return len(b.told.done()) == 1 })
-		if m := b.told.done()[0]; m.State != ledger.Confirmed || m.FlexiID != r.FlexiID || m.Op != flexi.Create {
+		b.until(5*time.Second, "told", func() bool { return len(b.notices.done()) == 1 })
+		if m := b.notices.done()[0]; m.State != ledger.Confirmed || m.FlexiID != r.FlexiID || m.Op != flexi.Create {
 			t.Fatalf("flexi.done says %+v", m)
 		}
 	})

@@ -38,7 +38,7 @@ type bench struct {
 	wrap     func(verify.Ledger) verify.Ledger
 	store    verify.Store // in place of state, nil = state itself
 	set      verify.Settings
-	told     *notifiers
+	notices  *notifiers
 	seen     counts
 	seq      uint64
 	ahead    time.Duration // how far the clock of the next engine is ahead
@@ -126,7 +126,7 @@ func virtual(t *testing.T, fn func(b *bench)) {
 
 func newBench(t *testing.T, dir string, fo flexitest.Options) *bench {
 	t.Helper()
-	b := &bench{t: t, set: settings(), told: &notifiers{}, log: zerolog.Nop()}
+	b := &bench{t: t, set: settings(), notices: &notifiers{}, log: zerolog.Nop()}
 	if os.Getenv("FLEXID_TEST_LOG") != "" {
 		b.log = zerolog.New(zerolog.NewConsoleWriter(zerolog.ConsoleTestWriter(t))).With().Logger()
 	}
@@ -200,7 +200,7 @@ func (b *bench) engine(set verify.Settings, wrap func(verify.Ledger) verify.Ledg
 		store = b.store
 	}
 	eng, err := verify.New(verify.Options{
-		ERP: erp, Ledger: led, State: store, Notifier: b.told, Observer: &b.seen, Budget: b.budget, Settings: set, Log: b.log,
+		ERP: erp, Ledger: led, State: store, Notifier: b.notices, Observer: &b.seen, Budget: b.budget, Settings: set, Log: b.log,
 		Rand: func() float64 { return 0.5 },
 		Now:  func() time.Time { return b.clock().Add(ahead) },
 	})

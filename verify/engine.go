@@ -150,7 +150,7 @@ func (e *Engine) put(row *ledger.Row, due time.Time, own bool) {
 	e.scheduler.put(row, due, e.o.Now(), own)
 }
 
-// due is when a row wants attention: its head event, something untold, or something owed.
+// due is when a row wants attention: its current event, a notification, or a follow-up.
 func (e *Engine) due(row *ledger.Row) time.Time {
 	if row.Format > ledger.Format {
 		return time.Time{}

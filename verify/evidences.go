@@ -26,7 +26,7 @@ func (x *evidences) meet(evidence string) {
 	x.blind = x.blind || evidence == ""
 }
 
-// ready is for when the watch has told of every row that was there.
+// ready is for when the watch has shown every row that was there.
 func (x *evidences) ready() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -40,14 +40,14 @@ func (x *evidences) reset() {
 	x.whole, x.upTo = false, 0
 }
 
-// told is for the revision of a row that the watch tells of, after its evidence was met.
-func (x *evidences) told(revision uint64) {
+// shown is for the revision of a row that the watch shows, after its evidence was met.
+func (x *evidences) shown(revision uint64) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.upTo = max(x.upTo, revision)
 }
 
-// current says that the watch has told of every row that was there when it began, and that all could be read.
+// current says that the watch has shown every row that was there when it began, and that all could be read.
 func (x *evidences) current() bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()

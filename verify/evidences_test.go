@@ -4,7 +4,7 @@ import "testing"
 
 func TestEvidences(t *testing.T) {
 	row := func(evidence string, revision uint64) func(*evidences) {
-		return func(x *evidences) { x.meet(evidence); x.told(revision) }
+		return func(x *evidences) { x.meet(evidence); x.shown(revision) }
 	}
 	ready, reset := (*evidences).ready, (*evidences).reset
 	own := func(evidence string) func(*evidences) { return func(x *evidences) { x.meet(evidence) } }
@@ -23,7 +23,7 @@ func TestEvidences(t *testing.T) {
 		{"one of our own of the evidence", steps{ready, row("banka", 10), own("adresar")}, false},
 		{"one of our own of another", steps{ready, row("banka", 10), own("banka")}, true},
 		{"one that cannot be read", steps{row("", 9), ready, row("banka", 10)}, false},
-		{"one that was deleted", steps{ready, func(x *evidences) { x.told(9) }, row("banka", 10)}, true},
+		{"one that was deleted", steps{ready, func(x *evidences) { x.shown(9) }, row("banka", 10)}, true},
 		{"the watch broke, or begins anew", steps{ready, row("banka", 10), reset, row("banka", 10)}, false},
 		{"it has begun anew", steps{ready, row("banka", 30), reset, row("banka", 10), ready}, true},
 		{"it has begun anew on less", steps{ready, row("banka", 30), reset, row("banka", 5), ready}, false},

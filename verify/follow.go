@@ -65,15 +65,15 @@ func (f *follower) take(c ledger.Change) {
 		f.fence.forget(c.ID)
 	case c.ID == "" || f.live && f.scheduler.has(c.ID, c.Revision):
 	case f.live:
-		f.evidences.meet(c.Evidence()) // this cannot wait: it is told which evidences have no document, see evidences
-		f.hold(c)
+		f.evidences.meet(c.Evidence()) // this cannot wait: whoever asks hears which evidences have no document, see evidences
+		f.keep(c)
 	default:
 		f.read(c)
 	}
-	f.evidences.told(c.Revision)
+	f.evidences.shown(c.Revision)
 }
 
-func (f *follower) hold(c ledger.Change) {
+func (f *follower) keep(c ledger.Change) {
 	if len(f.younger)+len(f.older) == 0 {
 		f.tick.Reset(lull)
 	}

@@ -100,10 +100,10 @@ func (b *bench) second() (*verify.Engine, func() error) {
 // told it meanwhile. The first one has a row in hand that does not know of that, and tells nothing a second time.
 func TestTellsFromTheLeader(t *testing.T) {
 	virtual(t, func(b *bench) {
-		one, told := b.beBlind(), b.told
+		one, told := b.beBlind(), b.notices
 		b.start()
 		b.created("X", invoice("X"))
-		b.told = &notifiers{}
+		b.notices = &notifiers{}
 		_, stop := b.second()
 		defer func() { _ = stop() }()
 		b.pass(10 * time.Minute)
@@ -118,7 +118,7 @@ func TestTellsFromTheLeader(t *testing.T) {
 		b.push(flexi.Create, "A", invoice("A"))
 		b.becomes("A", time.Minute, ledger.Confirmed, "")
 		one.shut("X")
-		b.until(time.Minute, "told by the other one", func() bool { return len(b.told.done()) == 1 })
+		b.until(time.Minute, "told by the other one", func() bool { return len(b.notices.done()) == 1 })
 		if old := one.hasOld("A"); len(old.ToNotify) != 1 {
 			b.t.Fatalf("in hand is what was told: %s", pretty(old))
 		}
@@ -128,7 +128,7 @@ func TestTellsFromTheLeader(t *testing.T) {
 		if one.gets.Load() == before {
 			b.t.Fatal("the first process did not come back to it")
 		}
-		if n := len(told.done()) + len(b.told.done()); n != 2 {
+		if n := len(told.done()) + len(b.notices.done()); n != 2 {
 			b.t.Errorf("%d events told, of two", n)
 		}
 	})
@@ -255,7 +255,7 @@ func TestAnotherWriterBeforeEachStep(t *testing.T) {
 		for n := 1; n <= 3; n++ {
 			ev, err := b.ledger.Event(b.t.Context(), r.ID, n)
 			must(b.t, err)
-			if !slices.ContainsFunc(b.told.done(), func(m verify.Notice) bool { return m.EventID == ev.EventID && m.State == ledger.Confirmed }) {
+			if !slices.ContainsFunc(b.notices.done(), func(m verify.Notice) bool { return m.EventID == ev.EventID && m.State == ledger.Confirmed }) {
 				b.t.Errorf("event %d was not told", n)
 			}
 		}

@@ -80,7 +80,7 @@ func TestUsesNumber(t *testing.T) {
 		"an event waits":           {idle(func(r *ledger.Row) { r.Tail = 3 }), true, true},
 		"a refused one has a turn": {idle(func(r *ledger.Row) { r.Redo = []int{1} }), true, true},
 		"an event is under way":    {idle(func(r *ledger.Row) { r.Work.Final = false }), true, true},
-		"a late look is owed":      {idle(func(r *ledger.Row) { r.Last, r.Late = nil, lateAt() }), true, true},
+		"a late look is due":       {idle(func(r *ledger.Row) { r.Last, r.Late = nil, lateAt() }), true, true},
 		"of an older edition":      {idle(func(r *ledger.Row) { r.Last.Number = "" }), true, true},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -262,8 +262,8 @@ func TestPackTorn(t *testing.T) {
 		if n := len(b.fake.Writes("A7")); n != 1 {
 			t.Errorf("%d writes of A7", n)
 		}
-		if !slices.Contains(b.told.alerts(), "unknown") {
-			t.Errorf("alerts: %v", b.told.alerts())
+		if !slices.Contains(b.notices.alerts(), "unknown") {
+			t.Errorf("alerts: %v", b.notices.alerts())
 		}
 		b.fake.HideWhen(nil)
 		b.becomes("A7", 2*time.Hour, ledger.Confirmed, "") // it turns up, and nobody has to do anything
@@ -281,7 +281,7 @@ func TestPackWithoutRequestIDs(t *testing.T) {
 			b.push(flexi.Create, fmt.Sprint("K", i), invoice("", "varSym", fmt.Sprint(100+i)))
 		}
 		b.until(time.Minute, "all confirmed and told", func() bool {
-			return b.in(ledger.Confirmed) == 70 && len(b.told.done()) >= 80
+			return b.in(ledger.Confirmed) == 70 && len(b.notices.done()) >= 80
 		})
 		for i := range 10 {
 			r := b.row(fmt.Sprint("K", i))
@@ -291,7 +291,7 @@ func TestPackWithoutRequestIDs(t *testing.T) {
 			}
 		}
 		last := map[string]string{}
-		for _, m := range b.told.done() {
+		for _, m := range b.notices.done() {
 			last[m.Key] = m.FlexiID
 		}
 		for i := range 10 {

@@ -48,7 +48,7 @@ func TestEveryParkingIsToldOnce(t *testing.T) {
 		t.Run(string(reason), func(t *testing.T) {
 			virtual(t, func(b *bench) {
 				var away atomic.Bool
-				b.told.fail = func() error {
+				b.notices.fail = func() error {
 					if away.Load() {
 						return errors.New("the stream is away")
 					}
@@ -66,7 +66,7 @@ func TestEveryParkingIsToldOnce(t *testing.T) {
 					b.pass(5 * time.Minute)
 					b.halt()
 				}
-				if got := b.told.alerts(); !slices.Equal(got, []string{string(reason)}) {
+				if got := b.notices.alerts(); !slices.Equal(got, []string{string(reason)}) {
 					b.t.Errorf("alerts %v", got)
 				}
 				if got := b.seen.lines(); !slices.Equal(got, []string{string(reason)}) {
@@ -83,11 +83,11 @@ func TestParkedTwiceIsToldTwice(t *testing.T) {
 		b.start()
 		b.push(flexi.Create, "A", invoice("A", "firma", "code:NENI"))
 		for n := 1; n <= 2; n++ {
-			b.until(time.Minute, "parked and told", func() bool { return len(b.told.alerts()) == n })
+			b.until(time.Minute, "parked and told", func() bool { return len(b.notices.alerts()) == n })
 			b.becomes("A", time.Minute, ledger.Parked, ledger.Rejected)
 			must(b.t, b.decide("A", verify.DecideResend))
 		}
-		b.until(time.Minute, "parked and told", func() bool { return len(b.told.alerts()) == 3 && len(b.seen.lines()) == 3 })
+		b.until(time.Minute, "parked and told", func() bool { return len(b.notices.alerts()) == 3 && len(b.seen.lines()) == 3 })
 	})
 }
 

@@ -116,7 +116,7 @@ func TestReadBack(t *testing.T) {
 		if d := r.Work.Story.Problem.Differ; len(d) != 1 || d[0].Field != "datSplat" || d[0].Sent != "2026-12-24" {
 			b.t.Fatalf("differences %+v", d)
 		}
-		if a := b.told.alerts(); len(a) != 1 {
+		if a := b.notices.alerts(); len(a) != 1 {
 			b.t.Fatalf("alerts %v", a)
 		}
 	})

@@ -79,7 +79,7 @@ func oneName(row, holder *ledger.Row) string {
 var errNotStored = errors.New("the row that took the number is not stored yet")
 
 // holder is the other document that owns a number, nil if it is free or this row's own. A holder that has no use for it any
-// more (its create was rejected or dropped, its delete confirmed, and no late look is owed) loses it here.
+// more (its create was rejected or dropped, its delete confirmed, and no late look is due) loses it here.
 func (e *Engine) holder(ctx context.Context, row *ledger.Row, number string, take bool) (*ledger.Row, error) {
 	for range 3 {
 		id, taken, err := e.o.Ledger.HolderOf(ctx, row.Evidence, number)

@@ -238,7 +238,7 @@ func (b *bench) parkedFor(key string, limit time.Duration) ledger.Row {
 }
 
 // TestRestoredUnseen: nobody could notice by the version of changes; the first new document gets an id that a row of ours
-// has, and that stops the writes. The row still says confirmed until the acceptance makes it owe a look.
+// has, and that stops the writes. The row still says confirmed until the acceptance marks it for a look.
 func TestRestoredUnseen(t *testing.T) {
 	for _, first := range []bool{true, false} {
 		t.Run(fmt.Sprint("look first ", first), func(t *testing.T) {

@@ -125,7 +125,7 @@ func TestQuotaIsWaitedFor(t *testing.T) {
 func TestRefusalIsWaitedFor(t *testing.T) {
 	virtual(t, func(b *bench) {
 		h := &hook{}
-		var gets atomic.Int64 // of rows that wait; confirmed ones are owed a read-back and wait for that
+		var gets atomic.Int64 // of rows that wait; confirmed ones wait for their read-back
 		h.get = func(ctx context.Context, id ledger.ID) (ledger.Row, error) {
 			r, err := h.Ledger.Get(ctx, id)
 			if r.State == ledger.Queued {

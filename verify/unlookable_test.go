@@ -71,8 +71,8 @@ func TestLooksThatCannotBecomeValid(t *testing.T) {
 				}
 				b.until(time.Minute, "said", func() bool { _, tripped := b.breaker("looks"); return tripped })
 				g, _ := b.breaker("looks")
-				if !slices.Contains(b.told.alerts(), "looks") || !strings.Contains(g.Remedy, "flexid doctor") {
-					t.Errorf("alerts %v, breaker %+v", b.told.alerts(), g)
+				if !slices.Contains(b.notices.alerts(), "looks") || !strings.Contains(g.Remedy, "flexid doctor") {
+					t.Errorf("alerts %v, breaker %+v", b.notices.alerts(), g)
 				}
 				b.pass(time.Minute)
 				said := 0
@@ -92,8 +92,8 @@ func TestLooksThatCannotBecomeValid(t *testing.T) {
 				if n := b.fake.Count("read") - before; n > 150 {
 					t.Errorf("%d reads in six hours", n)
 				}
-				if n := len(b.told.alerts()); n > 4 {
-					t.Errorf("%d alerts: %v", n, b.told.alerts())
+				if n := len(b.notices.alerts()); n > 4 {
+					t.Errorf("%d alerts: %v", n, b.notices.alerts())
 				}
 				b.fake.IgnoreParams()
 				b.fake.RefuseUnknownExt(false)
@@ -121,7 +121,7 @@ func TestOneThatSpoilsThePack(t *testing.T) {
 			}
 		}
 		b.until(time.Minute, "the others confirmed", b.confirmedOf("D", 20))
-		b.until(time.Minute, "said", func() bool { return slices.Contains(b.told.alerts(), "looks") })
+		b.until(time.Minute, "said", func() bool { return slices.Contains(b.notices.alerts(), "looks") })
 		if r := b.row("B"); r.State != ledger.Queued || r.Reason != ledger.Waiting || r.Work.Story.Problem == nil {
 			t.Fatalf("%s", pretty(r))
 		}

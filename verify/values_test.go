@@ -159,8 +159,8 @@ func TestManyChanges(t *testing.T) {
 		}
 		b.pass(10 * time.Minute)
 		b.becomes("A", 0, ledger.Confirmed, "")
-		if len(b.told.alerts()) > 0 {
-			t.Errorf("alerts: %v", b.told.alerts())
+		if len(b.notices.alerts()) > 0 {
+			t.Errorf("alerts: %v", b.notices.alerts())
 		}
 
 		// What a person changes is still seen: also in a field that only an event set which is folded away by now.

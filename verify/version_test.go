@@ -44,7 +44,7 @@ func TestCaseUpdateBeforeCreate(t *testing.T) {
 					b.t.Fatalf("%s(%s), records %v\n%s", r.State, r.Reason, rs, pretty(r))
 				}
 				b.wantWrites(2)
-				told := b.told.done()
+				told := b.notices.done()
 				if last := told[len(told)-1]; last.State != ledger.Confirmed || last.Op != flexi.Update {
 					b.t.Errorf("told last: %+v", last)
 				}
@@ -362,7 +362,7 @@ func TestNumbersWithoutEffect(t *testing.T) {
 			b.becomes("C", time.Minute, ledger.Parked, ledger.Duplicate)
 		})
 	})
-	t.Run("not while a late look is owed", func(t *testing.T) {
+	t.Run("not while a late look is due", func(t *testing.T) {
 		virtual(t, func(b *bench) {
 			b.start()
 			b.created("X", invoice("X"))

@@ -42,7 +42,7 @@ func (p *Publisher) Notify(ctx context.Context, kind, token, id string, body []b
 	if id != "" {
 		m.Header.Set(nats.MsgIdHdr, id)
 	}
-	return p.tell(ctx, m)
+	return p.store(ctx, m)
 }
 
 // Push publishes an event and gives its sequence in the intake stream. A key that is no plain token goes into the

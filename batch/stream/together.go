@@ -40,8 +40,8 @@ type news struct {
 	stored bool // else: whether it was; if not, it is published by its own caller
 }
 
-// tell publishes a message, with others where others wait.
-func (p *Publisher) tell(ctx context.Context, m *nats.Msg) error {
+// store publishes a message, with others where others wait.
+func (p *Publisher) store(ctx context.Context, m *nats.Msg) error {
 	t := &p.tells
 	w := &tell{m, make(chan news, 1)}
 	t.mu.Lock()

@@ -92,7 +92,7 @@ func (p *program) pushFiles(ctx context.Context, args []string, fl pushFlags) er
 	if err != nil {
 		return usagef("%w", err)
 	}
-	if err := p.tellPassed(files, passed); err != nil {
+	if err := p.printPassed(files, passed); err != nil {
 		return err
 	}
 	s, err := p.pushSettings()
@@ -117,9 +117,9 @@ func (p *program) pushFiles(ctx context.Context, args []string, fl pushFlags) er
 	return p.pushReport(run, fl, spool)
 }
 
-// tellPassed names what lies in a folder and is not pushed. Nothing but folders is an error: a night whose exporter began to
+// printPassed names what lies in a folder and is not pushed. Nothing but folders is an error: a night whose exporter began to
 // write into a folder by date must not look like a night without work.
-func (p *program) tellPassed(files []string, passed []push.Passed) error {
+func (p *program) printPassed(files []string, passed []push.Passed) error {
 	folders := 0
 	for _, at := range passed {
 		if at.Folder {

@@ -20,7 +20,7 @@ func (p *program) story(s *api.Story) error {
 	if p.format == "csv" {
 		return p.storyTable(s)
 	}
-	return p.object(s, func(w io.Writer) { tellStory(w, s, p.language()) })
+	return p.object(s, func(w io.Writer) { printStory(w, s, p.language()) })
 }
 
 func (p *program) storyTable(s *api.Story) error {
@@ -62,7 +62,7 @@ func revision(n uint64) string {
 	return fmt.Sprint(n)
 }
 
-func tellStory(w io.Writer, s *api.Story, language string) {
+func printStory(w io.Writer, s *api.Story, language string) {
 	address := s.Evidence + "/" + s.Key
 	if s.Source != "" {
 		address = s.Evidence + "/" + s.Source + ":" + s.Key

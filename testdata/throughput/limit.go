@@ -37,7 +37,7 @@ type limiter struct {
 	n       int
 	ready   chan *taken
 	settled atomic.Int64
-	untold  atomic.Int64 // results that the stream did not take
+	lost    atomic.Int64 // results that the stream did not take
 }
 
 // limit is the part that does the durable work of flexid's promise and nothing else.
@@ -59,7 +59,7 @@ func limit(ctx context.Context, args []string, s *stage) error {
 	defer stop()
 	w := &limiter{load: l, n: *n, ready: make(chan *taken, *n)}
 	w.js, err = jetstream.New(nc, jetstream.WithPublishAsyncMaxPending(*n),
-		jetstream.WithPublishAsyncErrHandler(func(jetstream.JetStream, *nats.Msg, error) { w.untold.Add(1) }))
+		jetstream.WithPublishAsyncErrHandler(func(jetstream.JetStream, *nats.Msg, error) { w.lost.Add(1) }))
 	if err != nil {
 		return err
 	}
@@ -109,8 +109,8 @@ func (w *limiter) all(ctx context.Context) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	if w.untold.Load() > 0 || w.settled.Load() != int64(w.n) {
-		return fmt.Errorf("of %d documents %d were settled, of which %d were not told", w.n, w.settled.Load(), w.untold.Load())
+	if w.lost.Load() > 0 || w.settled.Load() != int64(w.n) {
+		return fmt.Errorf("of %d documents %d were settled, of which %d were not told", w.n, w.settled.Load(), w.lost.Load())
 	}
 	return nil
 }

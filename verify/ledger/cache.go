@@ -167,8 +167,8 @@ func (c *cache) wrote(id ID, p put, revision uint64) bool {
 	return true
 }
 
-// told corrects the row of a document by what the watch tells.
-func (c *cache) told(r record) {
+// correct corrects the row of a document by what the watch tells.
+func (c *cache) correct(r record) {
 	id, ok := rowOfKey(r.key)
 	if c == nil || !ok {
 		return

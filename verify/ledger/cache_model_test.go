@@ -36,7 +36,7 @@ type past struct {
 	deleted map[string]bool
 	seq     uint64
 	was     map[string]map[uint64][]byte // everything that a key held, by revision
-	untold  []record
+	unseen  []record
 	changed map[ID][]change // whoever is done changing an event of a row has changed the row
 	late    []put
 }
@@ -74,7 +74,7 @@ func (p *past) note(key string) {
 	}
 	p.was[key][e.revision] = e.value
 	if _, ok := rowOfKey(key); ok {
-		p.untold = append(p.untold, record{key: key, value: bytes.Clone(e.value), revision: e.revision})
+		p.unseen = append(p.unseen, record{key: key, value: bytes.Clone(e.value), revision: e.revision})
 	}
 }
 
@@ -82,7 +82,7 @@ func (p *past) delete(key string) {
 	p.seq++
 	delete(p.keys, key)
 	p.deleted[key] = true
-	p.untold = append(p.untold, record{key: key, revision: p.seq, deleted: true})
+	p.unseen = append(p.unseen, record{key: key, revision: p.seq, deleted: true})
 }
 
 // copyNow is a backup: it knows nothing of what came before.
@@ -286,12 +286,12 @@ func (c *caches) theyChangeAnEvent(id ID) {
 
 // tell lets the watch tell of one change.
 func (c *caches) tell() {
-	if len(c.store.untold) == 0 {
+	if len(c.store.unseen) == 0 {
 		return
 	}
-	r := c.store.untold[0]
-	c.store.untold = c.store.untold[1:]
-	c.ours.cache.told(r)
+	r := c.store.unseen[0]
+	c.store.unseen = c.store.unseen[1:]
+	c.ours.cache.correct(r)
 	id, _ := rowOfKey(r.key)
 	if c.seen[id] = r.revision; r.deleted {
 		c.seen[id] = 0
@@ -400,7 +400,7 @@ func (c *caches) run(steps int) {
 		c.left = 3
 		c.step(12)
 	}
-	for len(c.store.untold) > 0 {
+	for len(c.store.unseen) > 0 {
 		c.tell()
 	}
 	c.caughtUp()
@@ -408,7 +408,7 @@ func (c *caches) run(steps int) {
 
 // caughtUp: when the watch has told everything, what is in hand is what the store has.
 func (c *caches) caughtUp() {
-	if c.busy || len(c.store.untold) > 0 {
+	if c.busy || len(c.store.unseen) > 0 {
 		return
 	}
 	c.busy = true

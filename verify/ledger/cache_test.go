@@ -168,7 +168,7 @@ func TestEventReadBesideItsChange(t *testing.T) {
 		ev.N, ev.Cause = 1, "changed"
 		noErr(t, memLedger(mem).PutEvent(t.Context(), row.ID, ev))
 		noErr(t, memLedger(mem).Settle(t.Context(), []*Row{&theirs})[0])
-		l.cache.told(record{key: rowKey(row.ID), value: mem.keys[rowKey(row.ID)].value, revision: theirs.Revision})
+		l.cache.correct(record{key: rowKey(row.ID), value: mem.keys[rowKey(row.ID)].value, revision: theirs.Revision})
 	}
 	_, err = l.CachedEvent(t.Context(), &row, 1)
 	noErr(t, err)
@@ -249,8 +249,8 @@ func TestCacheIsBounded(t *testing.T) {
 	check()
 	last := name(2*mostCached + 399)
 	c.stored([]put{{eventKey(last, 1), make([]byte, 10), 0}}, 1<<40, c.life, nil)
-	c.told(record{key: rowKey(last), value: make([]byte, 5000), revision: 1 << 41})
-	c.told(record{key: rowKey(name(2*mostCached + 398)), deleted: true})
+	c.correct(record{key: rowKey(last), value: make([]byte, 5000), revision: 1 << 41})
+	c.correct(record{key: rowKey(name(2*mostCached + 398)), deleted: true})
 	check()
 }
 

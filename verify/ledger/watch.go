@@ -75,7 +75,7 @@ func (l *Ledger) Watch(ctx context.Context) (<-chan Change, error) {
 		}
 	}
 	f := feed{store: l.store, prefix: rowPrefix,
-		value: func(r record) error { l.cache.told(r); return send(changeOf(r)) },
+		value: func(r record) error { l.cache.correct(r); return send(changeOf(r)) },
 		ready: func() error { return send(Change{Ready: true}) },
 	}
 	go func() {

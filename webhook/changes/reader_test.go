@@ -38,10 +38,10 @@ type world struct {
 	told     []changes.News
 	subjects []string
 
-	feedErr, storeErr, tellErr error
-	tellFails                  int // the n-th message fails, 0 = none
-	stuck                      bool
-	early                      int64 // shows that many versions before the one asked for
+	feedErr, storeErr, notifyErr error
+	tellFails                    int // the n-th message fails, 0 = none
+	stuck                        bool
+	early                        int64 // shows that many versions before the one asked for
 }
 
 func (w *world) Changes(_ context.Context, start int64, limit int) (flexi.Changes, error) {
@@ -95,8 +95,8 @@ func (w *world) Update(_ context.Context, _ string, value []byte, revision uint6
 func (w *world) Notify(_ context.Context, kind, token, id string, body []byte) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.tellErr != nil {
-		return w.tellErr
+	if w.notifyErr != nil {
+		return w.notifyErr
 	}
 	if w.tellFails > 0 {
 		if w.tellFails--; w.tellFails == 0 {
@@ -229,7 +229,7 @@ func TestNothingIsLostByFailures(t *testing.T) {
 		want       []string
 	}{
 		"Flexi is away":             {func(w *world) { w.feedErr = away }, func(w *world) { w.feedErr = nil }, []string{"a/1 create v101", "a/2 create v102"}},
-		"the stream is away":        {func(w *world) { w.tellErr = away }, func(w *world) { w.tellErr = nil }, []string{"a/1 create v101", "a/2 create v102"}},
+		"the stream is away":        {func(w *world) { w.notifyErr = away }, func(w *world) { w.notifyErr = nil }, []string{"a/1 create v101", "a/2 create v102"}},
 		"the cursor does not move":  {func(w *world) { w.storeErr = away }, func(w *world) { w.storeErr = nil }, []string{"a/1 create v101", "a/2 create v102", "a/1 create v101", "a/2 create v102"}},
 		"one of several is refused": {func(w *world) { w.tellFails = 2 }, func(*world) {}, []string{"a/1 create v101", "a/1 create v101", "a/2 create v102"}},
 	} {

@@ -206,23 +206,23 @@ func (r *run) finish(most time.Duration) {
 func (r *run) readBack() {
 	r.t.Helper()
 	eventually(r.t, 5*time.Minute, "everything is read back", func() (bool, string) {
-		owed := 0
+		left := 0
 		err := r.broker.rows(func(value []byte) {
 			var row struct {
 				ReadBack time.Time `json:"read_back"`
 			}
 			if json.Unmarshal(value, &row) != nil || !row.ReadBack.IsZero() {
-				owed++
+				left++
 			}
 		})
-		return err == nil && owed == 0, fmt.Sprintf("%d are owed it (%v)", owed, err)
+		return err == nil && left == 0, fmt.Sprintf("%d wait for it (%v)", left, err)
 	})
 }
 
 // unfinished says where a few of the events stand that nobody has been told about.
 func (r *run) unfinished(rows map[string]row, events map[string]*document) string {
 	some := slices.Sorted(maps.Keys(events))
-	text := fmt.Sprintf("%d of %d events are untold", len(some), r.script.events())
+	text := fmt.Sprintf("%d of %d events have no notice", len(some), r.script.events())
 	for _, id := range some[:min(5, len(some))] {
 		text += fmt.Sprintf("; %s: %s", id, rows[events[id].address()].standing())
 	}

@@ -105,8 +105,8 @@ func (i *identity) shown(ctx context.Context) (ledger.CompanyIdentity, error) {
 	return ledger.CompanyIdentity{ID: c.ID, DBName: c.DBName, Name: c.Name, CreatedAt: c.CreatedAt, RegistrationNumber: number}, nil
 }
 
-// again makes the next ensure ask anew.
-func (i *identity) again() { i.asked.Add(1) }
+// askAnew makes the next ensure ask anew.
+func (i *identity) askAnew() { i.asked.Add(1) }
 
 // lostInARow is how many requests without a real answer make an outage: after it the ERP may be another one.
 const lostInARow = 3
@@ -116,7 +116,7 @@ func (i *identity) heard(answered bool) {
 	if answered {
 		i.lost.Store(0)
 	} else if i.lost.Add(1) == lostInARow {
-		i.again()
+		i.askAnew()
 	}
 }
 
@@ -125,7 +125,7 @@ func (i *identity) unreachable(err error) {
 	var quota *flexi.QuotaError
 	var read *flexi.Error
 	if errors.As(err, &read) && read.Outcome == flexi.NotSent && read.Status == 0 && !errors.As(err, &quota) {
-		i.again()
+		i.askAnew()
 	}
 }
 

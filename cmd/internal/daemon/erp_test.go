@@ -113,7 +113,7 @@ func TestPinOutlivesALostRight(t *testing.T) {
 	if err := i.ensure(t.Context()); err != nil || f.meta.Identity.RegistrationNumber != "12345679" || f.meta.Identity.Name != "Firma a.s." {
 		t.Fatalf("%v, %+v", err, f.meta.Identity)
 	}
-	i.again()
+	i.askAnew()
 	f.number = "87654321"
 	var wrong *CompanyError
 	if err := i.ensure(t.Context()); !errors.As(err, &wrong) || !strings.Contains(err.Error(), "another registration number") {
@@ -135,7 +135,7 @@ func TestOutageAsksForTheCompanyAgain(t *testing.T) {
 		"no error":             {func(i *identity) { i.unreachable(nil) }, false},
 		"two lost answers":     {func(i *identity) { i.heard(false); i.heard(false); i.heard(true); i.heard(false) }, false},
 		"three lost answers":   {func(i *identity) { i.heard(false); i.heard(false); i.heard(false) }, true},
-		"asked for in a check": {func(i *identity) { i.again() }, true},
+		"asked for in a check": {func(i *identity) { i.askAnew() }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := &fakeCompany{shown: flexi.Company{ID: "1"}}
@@ -190,7 +190,7 @@ func TestUncheckedCompanyTakesNoWrite(t *testing.T) {
 		t.Fatal(err)
 	}
 	conn.Close()
-	e.who.again()
+	e.who.askAnew()
 	f.erpErr = down
 	if _, err := e.Dial(t.Context()); err == nil {
 		t.Error("a later check was not asked for")

@@ -22,7 +22,7 @@ func (c *core) StopWrites(ctx context.Context, evidence, by, why string) error {
 
 // ResumeWrites ends what a person may end; for a company that is not the one of the ledger the next check stops again.
 func (c *core) ResumeWrites(ctx context.Context, evidence, by, why string) error {
-	c.who.again()
+	c.who.askAnew()
 	return c.engine.ResumeWrites(ctx, evidence, by, why)
 }
 

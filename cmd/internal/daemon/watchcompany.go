@@ -64,7 +64,7 @@ func (c *core) watchCompany(ctx context.Context) {
 		if !sleep(ctx, pause) {
 			return
 		}
-		c.who.again()
+		c.who.askAnew()
 	}
 }
 

@@ -75,7 +75,7 @@ func (r *runner) listen(ctx context.Context) (stop func(), err error) {
 func (r *runner) catchUp(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
 	defer cancel()
-	last, err := r.lastTold(ctx)
+	last, err := r.lastNotice(ctx)
 	if err != nil {
 		r.o.Log.Debug().Err(err).Msg("whether more results are on their way is not known")
 		return
@@ -85,8 +85,8 @@ func (r *runner) catchUp(ctx context.Context) {
 	}
 }
 
-// lastTold is the sequence of the last message on flexi.done, 0 = there is none.
-func (r *runner) lastTold(ctx context.Context) (uint64, error) {
+// lastNotice is the sequence of the last message on flexi.done, 0 = there is none.
+func (r *runner) lastNotice(ctx context.Context) (uint64, error) {
 	out, err := r.o.JS.Stream(ctx, r.o.Stream.Names().Out)
 	if err != nil {
 		return 0, err

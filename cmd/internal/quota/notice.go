@@ -68,7 +68,7 @@ func (q *Quota) refresh(ctx context.Context) error {
 	}
 	_, err = q.change(ctx, today, func(c *count) bool {
 		news := c.Said < level
-		c.Said, c.Teller = max(c.Said, level), ""
+		c.Said, c.Giver = max(c.Said, level), ""
 		return news
 	})
 	return err
@@ -76,8 +76,8 @@ func (q *Quota) refresh(ctx context.Context) error {
 
 // attempt is one replica's attempt to give a notice, and since when this process has seen it.
 type attempt struct {
-	teller string
-	since  time.Time
+	giver string
+	since time.Time
 }
 
 // claim is whether this replica gives the notice. Replicas learn of a count at the same moment, and without a claim each of
@@ -86,27 +86,27 @@ type attempt struct {
 func (q *Quota) claim(ctx context.Context, today day, level int) (mine bool, err error) {
 	me := q.o.Owner + "/" + strconv.FormatInt(q.written.Add(1), 10)
 	c, err := q.change(ctx, today, func(c *count) bool {
-		mine = c.Said < level && (c.Teller == me || q.free(c.Teller))
-		if !mine || c.Teller == me {
+		mine = c.Said < level && (c.Giver == me || q.free(c.Giver))
+		if !mine || c.Giver == me {
 			return false
 		}
-		c.Teller = me
+		c.Giver = me
 		return true
 	})
 	if err != nil {
 		return false, fmt.Errorf("claiming the notice: %w", err)
 	}
-	if !mine && c.Teller != q.telling.teller {
-		q.telling = attempt{c.Teller, q.o.Now()}
+	if !mine && c.Giver != q.giving.giver {
+		q.giving = attempt{c.Giver, q.o.Now()}
 	}
 	return mine, nil
 }
 
-// free is whether a notice with this teller may be given by this replica: nobody's, its own earlier attempt's, or that of an
+// free is whether a notice with this giver may be given by this replica: nobody's, its own earlier attempt's, or that of an
 // attempt which it has watched for longer than one may take.
-func (q *Quota) free(teller string) bool {
-	return teller == "" || strings.HasPrefix(teller, q.o.Owner+"/") ||
-		teller == q.telling.teller && q.o.Now().Sub(q.telling.since) > askTimeout
+func (q *Quota) free(giver string) bool {
+	return giver == "" || strings.HasPrefix(giver, q.o.Owner+"/") ||
+		giver == q.giving.giver && q.o.Now().Sub(q.giving.since) > askTimeout
 }
 
 func (q *Quota) words(level, used int, today day) string {

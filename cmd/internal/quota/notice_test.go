@@ -118,7 +118,7 @@ func TestNoticeIsOneReplicas(t *testing.T) {
 	})
 }
 
-// A notice that its teller never told, because that replica died, is given by another, and not before that attempt is over.
+// A notice that its giver never gave, because that replica died, is given by another, and not before that attempt is over.
 func TestNoticeOfADeadReplica(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, dead, k := newBucket(), &book{takes: time.Hour}, &book{}

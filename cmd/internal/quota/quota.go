@@ -49,7 +49,7 @@ type Quota struct {
 	sick     time.Time
 	why      error // the store could not be asked, until sick
 
-	telling attempt // of another replica, as Run last saw it; only Run uses it
+	giving attempt // of another replica, as Run last saw it; only Run uses it
 }
 
 var _ flexi.Quota = (*Quota)(nil)

@@ -21,9 +21,9 @@ type Store interface {
 type count struct {
 	Used int `json:"used"`
 	Said int `json:"said,omitempty"` // the highest notice that was given, in per cent
-	// Teller is who is giving the next notice, and which of its attempts this is. It is another for every attempt.
-	Teller string `json:"teller,omitempty"`
-	By     string `json:"by"` // who wrote this, and which of its writes it was: makes every value another
+	// Giver is who is giving the next notice, and which of its attempts this is. It is another for every attempt.
+	Giver string `json:"teller,omitempty"`
+	By    string `json:"by"` // who wrote this, and which of its writes it was: makes every value another
 }
 
 const (

@@ -286,6 +286,7 @@ func (e *Engine) anew(row *ledger.Row) {
 	story.Problem = nil
 	row.Work = &ledger.Work{N: w.N, Op: w.Op, Begun: w.Begun, FirstTry: now, Attempt: w.Attempt, Pass: row.Reason == ledger.Conflict, Story: story,
 		Version: w.Version, Digest: w.Digest, Fields: w.Fields, Redone: w.Redone}
+	row.Numbers = nil // while the event was over, others may have taken them: their keys say whose they are
 	row.State, row.Reason, row.Cause, row.Due = ledger.Queued, "", "", now
 }
 

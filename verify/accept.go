@@ -41,6 +41,7 @@ func (e *Engine) alone(ctx context.Context, put func(b *ledger.Batch) error) err
 	}
 }
 
+// hasBegun waits until it is known which company the ledger is about.
 func (e *Engine) hasBegun(ctx context.Context) error {
 	select {
 	case <-e.begun:
@@ -50,6 +51,7 @@ func (e *Engine) hasBegun(ctx context.Context) error {
 	}
 }
 
+// commit stores a batch with its cursor, then shows its rows to the scheduler.
 func (e *Engine) commit(ctx context.Context, b *ledger.Batch, c *ledger.Cursor) error {
 	rows, err := e.o.Ledger.Commit(ctx, b, c)
 	if err != nil {
@@ -153,7 +155,7 @@ func (e *Engine) take(ctx context.Context, b *ledger.Batch, in Event) (Receipt, 
 	return receipt, row, err
 }
 
-// ofThisCompany: the row that took an event id took it in the present company's time. An id from before is as good as new.
+// ofThisCompany says that the row that took an event id took it in the present company's time. An id from before is as good as new.
 func (e *Engine) ofThisCompany(ctx context.Context, rows interface {
 	Get(ctx context.Context, id ledger.ID) (ledger.Row, error)
 }, id ledger.ID) (bool, error) {
@@ -223,6 +225,7 @@ func (e *Engine) acceptRepeat(ctx context.Context, b *ledger.Batch, receipt Rece
 	return receipt, nil
 }
 
+// append adds an event to the row of its document, in the batch, and takes its number in the order of intake.
 func (e *Engine) append(ctx context.Context, b *ledger.Batch, receipt Receipt, row ledger.Row, ev ledger.Event) (Receipt, error) {
 	made := false
 	if ev.Born == "" && ev.Op != flexi.Delete && ev.Op != flexi.Storno && ev.Number != "" && pairless(row.Evidence) {
@@ -289,6 +292,7 @@ func eventOf(in Event) ledger.Event {
 	return ev
 }
 
+// storeError passes an error of the ledger on, after it stopped the writes where the ledger is gone.
 func (e *Engine) storeError(err error) error {
 	e.noteTrouble(err)
 	return err
@@ -302,14 +306,14 @@ func (e *Engine) noteTrouble(err error) {
 	}
 }
 
-// pairless: the evidence's number is one field, so it can be owned before the partner is known at the ERP.
+// pairless says that the evidence's number is one field, so it can be owned before the partner is known at the ERP.
 func pairless(evidence string) bool {
 	_, pair := flexi.NumberField(evidence)
 	return !pair
 }
 
-// describe copies the fields that lists filter by from the shown event. One that is only repeated may be older than what took effect
-// last, which they show already.
+// describe copies the fields that lists filter by from the shown event. One that is only repeated may be older than what took
+// effect last, which they show already.
 func describe(r *ledger.Row, ev *ledger.Event, zone *time.Location) {
 	var doc map[string]json.RawMessage
 	if ev.Born == ledger.Repeated || ev.Body == nil || json.Unmarshal(ev.Body, &doc) != nil {

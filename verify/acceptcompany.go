@@ -104,6 +104,7 @@ func (e *Engine) requestChecks(ctx context.Context) error {
 	return nil
 }
 
+// requestCheck marks one document for a look, as often as somebody else is faster.
 func (e *Engine) requestCheck(ctx context.Context, id ledger.ID) error {
 	for {
 		row, err := e.o.Ledger.Get(ctx, id)

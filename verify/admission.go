@@ -146,7 +146,7 @@ func (a *admission) learn(s *slot, res *flexi.Result, suspect bool) {
 	}
 }
 
-// good: Flexi did what it was asked, or said why not.
+// good notes that Flexi did what it was asked, or said why not.
 func (a *admission) good(s *slot) {
 	a.writes.good(s.evidence)
 	a.reads.good(s.evidence)

@@ -50,6 +50,7 @@ func (a *admission) askedToWait(shut *flexi.ThrottledError) {
 		Remedy: "nothing to do: the documents wait and go on by themselves"})
 }
 
+// tripUntil trips the breaker of all evidences until a moment that Flexi or the budget gave.
 func (a *admission) tripUntil(until time.Time, by about, st Stop) {
 	until = a.now().Add(until.Sub(a.now())) // the end of a day is of the wall clock, which may be set
 	if b := a.breakers[""]; b != nil && b.Reason == st.Reason {

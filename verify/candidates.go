@@ -15,9 +15,9 @@ import (
 func FoldNumber(s string) string { return strings.ToUpper(norm.NFC.String(strings.TrimSpace(s))) }
 
 // Candidates are the documents among which a list finds all that it wants, from memory: so that a list of few need not read the
-// ledger of all. number, unless it is "", is that of the wanted rows; states says which of them may be wanted by where they stand. ok
-// is false where nobody knows, or where they are so many that reading the whole ledger in one go is quicker. Rows that another
-// replica changed in the last moment may be missing.
+// ledger of all. number, unless it is "", is that of the wanted rows; states says which of them may be wanted by where they
+// stand. ok is false where nobody knows, or where they are so many that reading the whole ledger in one go is quicker. Rows that
+// another replica changed in the last moment may be missing.
 func (e *Engine) Candidates(number string, states func(Standing) bool) (ids []ledger.ID, ok bool) {
 	if !e.evidences.current() {
 		return nil, false
@@ -53,7 +53,7 @@ func (sc *scheduler) candidatesFor(number string, states func(Standing) bool) (i
 	return ids, true
 }
 
-// atRest: nothing more happens to the documents of the state by itself or by a person, and nearly all documents are in it.
+// atRest says that nothing more happens to the documents of the state by itself or by a person, and nearly all documents are in it.
 func atRest(s ledger.State) bool { return s == ledger.Confirmed || s == ledger.Dropped }
 
 // numbers are the documents by the key of the number that they show. Hardly any number has two.

@@ -23,7 +23,7 @@ func (e *Engine) Choices(row *ledger.Row) []What {
 	return choices(row, settled, e.o.Now())
 }
 
-// choices: before settled nobody knows what a request still changes, so only a look and a note are offered.
+// choices offers only a look and a note before settled: nobody knows what a request still changes.
 func choices(row *ledger.Row, settled, now time.Time) []What {
 	var can []What
 	if row.Work == nil {

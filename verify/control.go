@@ -82,7 +82,7 @@ func (l *looker) witnesses(evidence string) (parts []flexi.Filter) {
 	return parts
 }
 
-// mostWitnesses: some may have been adopted or deleted since.
+// mostWitnesses bounds how many are asked for: some may have been adopted or deleted since.
 const mostWitnesses = 5
 
 // knows takes note that the evidence has a record of ours, and of its id if we made it.

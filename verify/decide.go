@@ -67,6 +67,11 @@ func (e *Engine) reserve(ctx context.Context, id ledger.ID) error {
 	return &DecisionError{Text: "the document is being worked on: try again in a moment", Retry: true}
 }
 
+// decide carries one decision out on a row that nobody else works on.
+//
+// 1. Nothing is decided while the document is being sent, or may still be changed by a request that runs.
+// 2. Each decision looks for itself, and refuses what the look shows to be wrong.
+// 3. The decision goes into the history, and the row is stored.
 func (e *Engine) decide(ctx context.Context, row *ledger.Row, d Decision) error {
 	w := row.Work
 	if w == nil {
@@ -128,6 +133,7 @@ func (e *Engine) lookForPerson(ctx context.Context, row *ledger.Row) (*task, ans
 // over says that the event had ended, whatever a look has found since.
 func over(w *ledger.Work) bool { return w.Final || w.End != nil }
 
+// decideLook looks and notes what is there; a document in doubt goes on from that at once.
 func (e *Engine) decideLook(ctx context.Context, row *ledger.Row) (string, error) {
 	t, ans, err := e.lookForPerson(ctx, row)
 	if err != nil {
@@ -155,6 +161,8 @@ func (e *Engine) decideLook(ctx context.Context, row *ledger.Row) (string, error
 	return string(f.verdict), nil
 }
 
+// decideConfirm takes the record that Flexi shows as the document, if it is the only one, is no other document of ours, and is as
+// the person saw it.
 func (e *Engine) decideConfirm(ctx context.Context, row *ledger.Row) (string, error) {
 	if !waitsForPerson(row) {
 		return "", &DecisionError{Text: confirmRefused(row)}
@@ -241,6 +249,8 @@ func (e *Engine) keep(row *ledger.Row, rec flexi.Record, asSent bool) {
 	shedNumbers(row)
 }
 
+// decideResend has the event sent again, by the way that fits how it stands: judged anew where it never may have been sent, after
+// three looks where it may.
 func (e *Engine) decideResend(ctx context.Context, row *ledger.Row) (string, error) {
 	if row.Aside != nil {
 		return e.resendAside(ctx, row)

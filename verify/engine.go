@@ -133,6 +133,7 @@ func (e *Engine) noted(row *ledger.Row) { e.updateScheduler(row, true) }
 // arrived is noted for a write beside the worker, which may be about to put the document away: it must come back to it.
 func (e *Engine) arrived(row *ledger.Row) { e.updateScheduler(row, false) }
 
+// updateScheduler shows a stored row to the scheduler, and counts and logs what it has become.
 func (e *Engine) updateScheduler(row *ledger.Row, worker bool) {
 	e.scheduler.toMonotonic(row, walls(row), e.o.Settings.Fresh, e.o.Now())
 	e.put(row, e.due(row), worker)
@@ -241,6 +242,7 @@ func (e *Engine) called(kind string) {
 	}
 }
 
+// say writes a line for the operator.
 func (e *Engine) say(event string, fields ...[2]string) {
 	if e.o.Observer != nil {
 		e.o.Observer.Log(event, fields...)

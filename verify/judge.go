@@ -167,8 +167,8 @@ func (e *Engine) numberOnly(ctx context.Context, t *task, s matches) (f finding,
 	return f, false, err
 }
 
-// changedUnmarked: the record has the number of ours and stands where ours stood, but not the content that we know, and it
-// never carried an external id of ours. A person may have changed it, or it may be another one.
+// changedUnmarked is the problem where the record has the number of ours and stands where ours stood, but not the content that we
+// know, and it never carried an external id of ours. A person may have changed it, or it may be another one.
 func (e *Engine) changedUnmarked(ctx context.Context, t *task, r flexi.Record) (ledger.Problem, error) {
 	text := "record " + r.ID() + " carries no external id of ours and is not as our last event left it: somebody changed it, or it is another " +
 		"document under the same number; `flexid maybe resend` if it is ours"
@@ -199,6 +199,7 @@ func (e *Engine) absent(t *task, s matches) finding {
 	return finding{verdict: verdictConflict, problem: s.missing(t.row)}
 }
 
+// judgeCreate compares the record with what a create or upsert wants.
 func (e *Engine) judgeCreate(ctx context.Context, t *task, f finding, op flexi.Op) (finding, error) {
 	res, err := e.comparer(ctx, t).Compare(ctx, t.ev.Body, f.record)
 	if err != nil {
@@ -217,6 +218,12 @@ func (e *Engine) judgeCreate(ctx context.Context, t *task, f finding, op flexi.O
 	return f, nil
 }
 
+// judgeUpdate compares the record with what an update wants.
+//
+// 1. Every field sent is shown: done.
+// 2. After an attempt the before-image decides.
+// 3. A record that is locked, paid or posted, that a person kept, that is another document's, or that somebody changed since our
+// last event is a conflict.
 func (e *Engine) judgeUpdate(ctx context.Context, t *task, f finding) (finding, error) {
 	w := t.row.Work
 	f.op = flexi.Update
@@ -317,7 +324,7 @@ func (e *Engine) leftBy(ctx context.Context, t *task) (json.RawMessage, error) {
 	return json.Marshal(have)
 }
 
-// ends: the operation takes no fields and acts on the document as a whole.
+// ends says that an operation takes no fields and acts on the document as a whole.
 func ends(op flexi.Op) bool { return op == flexi.Storno || op == flexi.Delete }
 
 func carries(r flexi.Record, ext flexi.ExternalID) bool {

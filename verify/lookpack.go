@@ -69,6 +69,7 @@ func (q question) name() string {
 	return q.evidence + "/" + string(q.exts[0])
 }
 
+// look asks about one part of a pack, finds out what is wrong where the answer is invalid, and replies to everyone in it.
 func (l *looker) look(ctx context.Context, evidence string, pack []ask) {
 	var records []flexi.Record
 	f := failure{retry: true}
@@ -95,7 +96,7 @@ func (l *looker) look(ctx context.Context, evidence string, pack []ask) {
 	l.reply(evidence, pack, records, f)
 }
 
-// noControl: the page that shows a control record could not be had.
+// noControl is the failure where the page that shows a control record could not be had.
 func (l *looker) noControl(err error) failure {
 	_, unfit := flexi.Unfit(err)
 	return failure{why: "no control record: " + err.Error(), unfit: unfit, all: unfit}
@@ -215,8 +216,8 @@ func (l *looker) fit(evidence string, pack []ask) {
 	l.lookable(evidence, "")
 }
 
-// controlLost: the control record did not come back. Once that is an old copy or a right just lost; when it goes on, nothing can
-// be looked up.
+// controlLost is the failure where the control record did not come back. Once that is an old copy or a right just lost; when it
+// goes on, nothing can be looked up.
 func (l *looker) controlLost(evidence, id string) failure {
 	l.forget(evidence)
 	why := "the control record " + id + " did not come back: rights lost, or an old copy was read"
@@ -236,6 +237,7 @@ func (l *looker) failing(name string, now time.Time) time.Time {
 	return since
 }
 
+// reply gives everyone in a pack the records that carry one of the identifiers he asked for.
 func (l *looker) reply(evidence string, pack []ask, records []flexi.Record, f failure) {
 	at := l.now()
 	alone := f.unfit && len(pack) == 1 && l.spoiled(evidence) < spoiledMost

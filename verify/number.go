@@ -99,8 +99,8 @@ func shedNumbers(r *ledger.Row) {
 	r.Numbers = slices.DeleteFunc(r.Numbers, func(name string) bool { return !usesNumber(r, name) })
 }
 
-// usesNumber: an event of the document that is not over may want the number, an attempt of it may still show, or the document
-// has it by the events that took effect.
+// usesNumber says that an event of the document that is not over may want the number, an attempt of it may still show, or the
+// document has it by the events that took effect.
 func usesNumber(r *ledger.Row, name string) bool {
 	if r.More() || r.Work == nil || !r.Work.Final || len(r.Late) > 0 {
 		return true
@@ -122,7 +122,7 @@ func letterCase(number, has, other string) ledger.Problem {
 		"the number %s of this partner and year is written %s in %s: correct it and send the document again, or `flexid maybe resend` if they are two", number, has, other)}
 }
 
-// byPairAlone: nothing but partner and supplier's number connects the record with the document.
+// byPairAlone says that nothing but partner and supplier's number connects the record with the document.
 func (e *Engine) byPairAlone(t *task, r flexi.Record) bool {
 	if pairless(t.row.Evidence) || t.number() == "" {
 		return false
@@ -139,7 +139,7 @@ func cisDosle(r flexi.Record) string {
 	return flexi.NormaliseNumber("faktura-prijata", r.Text("cisDosle"))
 }
 
-// sameNumber: number and year are those of the record. Where one of the years is not known, it may be the same document.
+// sameNumber says that number and year are those of the record. Where one of the years is not known, it may be the same document.
 func sameNumber(year, number, day, has string) bool {
 	return (year == "" || day == "" || flexi.Year(day) == year) && has == number
 }
@@ -199,8 +199,8 @@ func likenessProblem(k kin, ours, theirs facts, r flexi.Record) ledger.Problem {
 	return p
 }
 
-// notAnothers: a document whose key was made from its number may not change a record that is evidently another one's: of
-// payables one of another year, of others one of another year and another partner.
+// notAnothers makes sure that a document whose key was made from its number does not change a record that is evidently another
+// one's: of payables one of another year, of others one of another year and another partner.
 func (e *Engine) notAnothers(ctx context.Context, t *task, f finding) (finding, error) {
 	if !t.ev.Derived || t.row.Work.Pass {
 		return f, nil
@@ -232,7 +232,7 @@ func partnerText(r flexi.Record) string {
 	return clip(r.Text("nazFirmy"), 120)
 }
 
-// otherPartner: the event names a partner, and the record has another one. An event that names none says nothing about it.
+// otherPartner says that the event names a partner, and the record has another one. An event that names none says nothing about it.
 func (e *Engine) otherPartner(ctx context.Context, sent, rec flexi.Record) (bool, error) {
 	if ref := sent.Text("firma"); ref != "" {
 		id, err := e.metadata.resolve(ctx, "adresar", ref)
@@ -304,7 +304,7 @@ func (f facts) amount() string {
 	return ""
 }
 
-// sameAmount: the sums that both carry are equal, and there is one.
+// sameAmount says that the sums that both carry are equal, and there is one.
 func (f facts) sameAmount(g facts) bool {
 	both := 0
 	for field, v := range f.sums {

@@ -65,6 +65,7 @@ func newPacker(most int) *packer {
 	return &packer{most: max(most, 1), size: 1, waiting: map[packKey][]*job{}}
 }
 
+// offer puts a job among those that wait, in the order of their events.
 func (k *packer) offer(j *job) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -92,6 +93,7 @@ func (k *packer) room(j *job) bool {
 	return n > 1 && len(waiting) < n
 }
 
+// limit is how many documents a request with this job may carry.
 func (k *packer) limit(j *job) int {
 	if j.alone {
 		return 1

@@ -26,6 +26,7 @@ type task struct {
 	trial bool            // it was fetched as the trial of a breaker
 }
 
+// task reads the current event of a row.
 func (e *Engine) task(ctx context.Context, row *ledger.Row) (*task, error) {
 	ev, err := e.o.Ledger.CachedEvent(ctx, row, row.Work.N)
 	if err != nil {

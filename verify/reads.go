@@ -31,6 +31,7 @@ func (a *admission) readEnded(evidence string, of about, err error) {
 	}
 }
 
+// readFailed decides what an error of a read stops.
 func (a *admission) readFailed(evidence string, of about, err error) {
 	if errors.Is(err, context.Canceled) {
 		return

@@ -79,7 +79,7 @@ func (e *Engine) recognise(ctx context.Context, t *task, records []flexi.Record)
 	return s, nil
 }
 
-// namesOne: an attempt was made that changes or deletes the record with the Flexi id Target.
+// namesOne says that an attempt was made that changes or deletes the record with the Flexi id Target.
 func namesOne(w *ledger.Work) bool {
 	return w.Opens > 0 && w.Target != "" && w.Write != "" && w.Write != flexi.Create && w.Write != flexi.Attach
 }

@@ -56,8 +56,8 @@ func forgive(row *ledger.Row, n int) {
 	row.Refused = slices.DeleteFunc(slices.Clone(row.Refused), func(r ledger.Refused) bool { return r.N == n })
 }
 
-// settleRefused: the current event took effect; made says that it made the document. What was refused before may be done with
-// it, or may have its turn now, in the order of the versions.
+// settleRefused goes through what was refused before, now that the current event took effect; made says that it made the
+// document. What was refused may be done with it, or may have its turn now, in the order of the versions.
 func settleRefused(row *ledger.Row, made bool) {
 	w := row.Work
 	var still, redo []ledger.Refused
@@ -105,7 +105,7 @@ func coveredBy(r ledger.Refused, w *ledger.Work) bool {
 	return w.Op != flexi.Storno && fieldsWithin(r.Fields, w.Fields)
 }
 
-// whole: the event says the document as a whole, not a change of it.
+// whole says that the event says the document as a whole, not a change of it.
 func whole(op flexi.Op) bool { return op == flexi.Create || op == flexi.Upsert }
 
 func fieldsWithin(some, all []string) bool {
@@ -126,7 +126,7 @@ func show(row *ledger.Row) {
 	}
 }
 
-// droppedBefore: a person has dropped this content, nothing else came since, and the sender does not say that it is newer.
+// droppedBefore says that a person has dropped this content, nothing else came since, and the sender does not say that it is newer.
 func droppedBefore(row *ledger.Row, ev *ledger.Event) bool {
 	d := row.Dropped
 	if d == nil || row.Work.Pass || row.Work.Redone || d.Digest != ev.Digest || d.Op != ev.Op && !(whole(d.Op) && whole(ev.Op)) {
@@ -135,13 +135,13 @@ func droppedBefore(row *ledger.Row, ev *ledger.Event) bool {
 	return ev.Version == nil || d.Version != nil && !older(d.Version, ev.Version)
 }
 
-// repeats: the document is as this event wants it, because the last effective event wanted the same.
+// repeats says that the document is as this event wants it, because the last effective event wanted the same.
 func repeats(row *ledger.Row, ev *ledger.Event) bool {
 	last := row.Last
 	return whole(ev.Op) && last != nil && last.Op != flexi.Storno && last.Digest != "" && last.Digest == ev.Digest
 }
 
-// learnVersion: the sender's version is known from now on, unless a newer one is.
+// learnVersion notes the sender's version as known, unless a newer one is.
 func learnVersion(row *ledger.Row, v *ledger.Version) {
 	if v != nil && !older(v, row.Known) {
 		row.Known = v
@@ -166,7 +166,7 @@ func drop(row *ledger.Row) {
 	}
 }
 
-// forgetRecord: the record is not in Flexi any more, and a person knows: the key is unknown again.
+// forgetRecord forgets a record that is not in Flexi any more, as a person knows: the key is unknown again.
 func forgetRecord(row *ledger.Row) {
 	row.Last, row.Base, row.FlexiID, row.Marked, row.ReadBack = nil, nil, "", false, time.Time{}
 }

@@ -53,9 +53,9 @@ func (e *Engine) ownNumber(ctx context.Context, t *task, name string) (next step
 	return continueNow(), false, e.save(ctx, row)
 }
 
-// neverLost: the row came by the number with its first event, which has not been over since. Only the number of a document that has
-// no use for it is freed, and this one has had use for it all the time, so that its key need not be read. An event that was over and
-// goes on has no numbers listed (anew), or is marked as redone.
+// neverLost says that the row came by the number with its first event, which has not been over since. Only the number of a document
+// that has no use for it is freed, and this one has had use for it all the time, so that its key need not be read. An event that was
+// over and goes on has no numbers listed (anew), or is marked as redone.
 func neverLost(r *ledger.Row, name string) bool {
 	w := r.Work
 	return w.N == 1 && !w.Redone && r.Last == nil && slices.Contains(r.Numbers, name)
@@ -75,7 +75,7 @@ func oneName(row, holder *ledger.Row) string {
 	return "let one source send it"
 }
 
-// errNotStored: a number was taken at intake for a row that is not there. Either it is about to come, or the intake died
+// errNotStored says that a number was taken at intake for a row that is not there. Either it is about to come, or the intake died
 // and delivers the message again.
 var errNotStored = errors.New("the row that took the number is not stored yet")
 

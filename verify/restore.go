@@ -106,7 +106,7 @@ func (m *marks) accepted() time.Time {
 	return m.now.Accepted
 }
 
-// unchecked: the books were seen before this start, and nobody has asked since.
+// unchecked says that the books were seen before this start, and nobody has asked since.
 func (m *marks) unchecked() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

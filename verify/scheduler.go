@@ -101,6 +101,7 @@ type observation struct {
 // wakeOf receives when something of the lane may be due earlier than before.
 func (sc *scheduler) wakeOf(l lane) <-chan struct{} { return sc.wake[l] }
 
+// poke wakes the dispatcher of a lane.
 func (sc *scheduler) poke(l lane) {
 	select {
 	case sc.wake[l] <- struct{}{}:
@@ -155,7 +156,7 @@ func (sc *scheduler) place(it *item, row *ledger.Row, now time.Time) {
 	}
 }
 
-// laneOf: a queued head waits for a write, the rest only reads.
+// laneOf is laneSend for a row whose current event waits to be sent; the rest only reads.
 func laneOf(row *ledger.Row) lane {
 	if row.State == ledger.Queued && len(row.ToNotify) == 0 && len(row.Parkings) == 0 {
 		return laneSend
@@ -222,6 +223,7 @@ func (sc *scheduler) next(l lane, now time.Time) (id ledger.ID, seen observation
 	return "", observation{}, wait, false
 }
 
+// start takes an item out of the queues for a worker.
 func (sc *scheduler) start(it *item) {
 	sc.lift(it)
 	it.running, it.changed = true, false

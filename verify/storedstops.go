@@ -135,7 +135,7 @@ func (e *Engine) storedStops(ctx context.Context) (stored []Stop, kept bool, err
 	return stored, true, nil
 }
 
-// same: the same reason for the same evidence.
+// same says that two stops have the same reason for the same evidence.
 func (s Stop) same(o Stop) bool { return s.Evidence == o.Evidence && s.Reason == o.Reason }
 
 // followStops keeps replicas in step until ctx ends.

@@ -127,10 +127,10 @@ func (l *Ledger) has(ctx context.Context, row *Row, ev Event) (bool, error) {
 	return false, nil
 }
 
-// sameEvent: the same message, not only the same id; a sender may use one id twice.
+// sameEvent says that it is the same message, not only the same id; a sender may use one id twice.
 func sameEvent(a, b Event) bool { return a.EventID == b.EventID && sameRef(a.Stream, b.Stream) }
 
-// sameRef: sequences can be used again after a power cut, so the time of storing counts too.
+// sameRef compares time and sequence: sequences can be used again after a power cut, so the time of storing counts too.
 func sameRef(a, b StreamRef) bool {
 	return a.Stream == b.Stream && a.Seq == b.Seq && a.Time.Equal(b.Time)
 }

@@ -228,7 +228,7 @@ func (b *buffer) look(ctx context.Context, key string) (*held, error) {
 	return h, nil
 }
 
-// errRemoved: a mark of deletion lies under a key that shows nothing.
+// errRemoved says that a mark of deletion lies under a key that shows nothing.
 var errRemoved = errors.New("the key was deleted by hand")
 
 // Update is a keyValue's. A key that must not exist and was not looked at is taken to be new.

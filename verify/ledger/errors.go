@@ -56,7 +56,7 @@ func (e *UndecidedError) Error() string {
 
 func (e *UndecidedError) Unwrap() error { return e.Err }
 
-// MissingError: the bucket does not exist. Without it nobody knows what was sent, so intake and writes must stop.
+// MissingError says that the bucket does not exist. Without it nobody knows what was sent, so intake and writes must stop.
 type MissingError struct{ Bucket string }
 
 func (e *MissingError) Error() string {
@@ -67,7 +67,7 @@ func (e *MissingError) Error() string {
 		"restore NATS's files from a backup, or begin with an empty one by `flexid ledger accept-empty`", e.Bucket)
 }
 
-// OtherError: the bucket is not the one of before. What it says about sent documents means nothing.
+// OtherError says that the bucket is not the one of before. What it says about sent documents means nothing.
 type OtherError struct{ Bucket, Before, Now string }
 
 func (e *OtherError) Error() string {
@@ -78,7 +78,7 @@ func (e *OtherError) Error() string {
 	return fmt.Sprintf("the ledger bucket %q is another one than before: it was %s, now it is %s", e.Bucket, e.Before, now)
 }
 
-// FullError: the store refused a write for lack of room. Nothing was stored.
+// FullError says that the store refused a write for lack of room. Nothing was stored.
 type FullError struct {
 	Bucket string
 	Err    error
@@ -90,7 +90,7 @@ func (e *FullError) Error() string {
 
 func (e *FullError) Unwrap() error { return e.Err }
 
-// TooLargeError: a value that the ledger must not or cannot hold. Nothing was stored.
+// TooLargeError is a value that the ledger must not or cannot hold. Nothing was stored.
 type TooLargeError struct {
 	Key   string
 	Bytes int
@@ -104,7 +104,7 @@ func (e *TooLargeError) Error() string {
 	return fmt.Sprintf("ledger key %s has %d bytes, limit %d", e.Key, e.Bytes, e.Limit)
 }
 
-// TooManyError: the server takes fewer keys together than were to be stored as a whole. Nothing was stored; fewer may be.
+// TooManyError says that the server takes fewer keys together than were to be stored as a whole. Nothing was stored; fewer may be.
 type TooManyError struct {
 	Keys int
 	Err  error
@@ -127,7 +127,7 @@ func Never(err error) bool {
 		errors.Is(err, ErrNewer) || errors.Is(err, ErrDamaged)
 }
 
-// ConfigError: an existing bucket that the ledger cannot trust, with everything that is wrong with it.
+// ConfigError is an existing bucket that the ledger cannot trust, with everything that is wrong with it.
 type ConfigError struct {
 	Bucket string
 	Faults []string

@@ -18,7 +18,7 @@ const (
 	pullIdle      = time.Minute     // the server forgets an abandoned consumer after this
 )
 
-// errGap: a value was sent to us and got lost on the way; only reading everything again helps.
+// errGap says that a value was sent to us and got lost on the way; only reading everything again helps.
 var errGap = errors.New("a change was lost on the way")
 
 // record is one value of a bucket as a feed delivers it.
@@ -167,7 +167,7 @@ func (f *feed) aim(ctx context.Context, cons jetstream.Consumer) {
 	}
 }
 
-// isMarker: the value was deleted or purged through some key-value client.
+// isMarker says that the value was deleted or purged through some key-value client.
 func isMarker(h nats.Header) bool {
 	return h.Get("KV-Operation") != "" || h.Get(jetstream.MarkerReasonHeader) != ""
 }

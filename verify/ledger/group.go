@@ -35,7 +35,7 @@ type batcher interface {
 	Commit(ctx context.Context, puts []put) (last uint64, err error)
 }
 
-// errApart: a batch of several units was not stored, for what may be the fault of one. Nothing of it is or will be stored.
+// errApart says that a batch of several units was not stored, for what may be the fault of one. Nothing of it is or will be stored.
 var errApart = errors.New("the batch was refused as a whole")
 
 // unit is what is stored as a whole or not at all, on its way through the group.

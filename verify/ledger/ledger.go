@@ -225,7 +225,7 @@ func (l *Ledger) writeEvent(ctx context.Context, id ID, ev Event, revision uint6
 	return l.cas(ctx, eventKey(id, ev.N), data, revision)
 }
 
-// lostRace: somebody else wrote, reading again can help.
+// lostRace says that somebody else wrote, reading again can help.
 func lostRace(err error) bool {
 	var c *ConflictError
 	return errors.As(err, &c) && !c.Deleted

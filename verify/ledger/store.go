@@ -66,6 +66,7 @@ const (
 	closed                // our connection is closed for good
 )
 
+// classify says what an error of the store means for the write.
 func classify(err error) fault {
 	switch {
 	case errors.Is(err, errApart):
@@ -127,6 +128,7 @@ func (s *store) commit(ctx context.Context, puts []put) (uint64, error) {
 	return last, err
 }
 
+// decide repeats a write until it is known whether it was stored.
 func (s *store) decide(ctx context.Context, puts []put) (uint64, error) {
 	t := &try{store: s, puts: puts}
 	for {
@@ -296,8 +298,8 @@ func (t *try) compare(ctx context.Context) (uint64, bool, error) {
 	return 0, false, nil
 }
 
-// sync makes sure that what was read is on the disk: a server that was killed and started again shows what its kernel still keeps in
-// memory, and the next plain write takes that along.
+// sync makes sure that what was read is on the disk: a server that was killed and started again shows what its kernel still keeps
+// in memory, and the next plain write takes that along.
 func (s *store) sync(ctx context.Context) error {
 	if s.js == nil || s.js.Conn() == nil {
 		return nil

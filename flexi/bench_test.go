@@ -29,3 +29,31 @@ func BenchmarkPrepare(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkBody is what intake asks of a body.
+func BenchmarkBody(b *testing.B) {
+	body := []byte(`{"kod":"T100000","typDokl":"code:FAKTURA","varSym":"100000","datVyst":"2026-03-09","firma":"code:NOVAK",` +
+		`"polozkyFaktury":[{"nazev":"Práce","mnozMj":"2","cenaMj":"850.00","typSzbDphK":"typSzbDph.dphZakl"}]}`)
+	b.Run("check", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if err := CheckBody("faktura-vydana", "FLEXID", body); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("number", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if _, _, err := NumberOf("faktura-vydana", body); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("digest", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			Digest(body)
+		}
+	})
+}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -39,137 +38,158 @@ func CheckBody(evidence, ourSystem string, body json.RawMessage) error {
 	if !utf8.Valid(body) {
 		return &BodyError{Why: "is not UTF-8"}
 	}
-	trimmed := bytes.TrimSpace(body)
-	if len(trimmed) > 0 && trimmed[0] == '[' {
+	c := checker{scanner: scanner{text: bytes.TrimSpace(body)}, system: ourSystem}
+	switch c.next() {
+	case '[':
 		return &BodyError{Why: "is a list; one event is one document of " + evidence + " (flexid push takes lists)"}
-	}
-	d := json.NewDecoder(bytes.NewReader(trimmed))
-	d.UseNumber()
-	c := checker{d: d, system: ourSystem}
-	t, err := d.Token()
-	if err != nil {
-		return &BodyError{Why: "is not JSON: " + err.Error()}
-	}
-	if t != json.Delim('{') {
+	case '{':
+		if !c.object(place{}) {
+			return c.error()
+		}
+	default:
+		if _, ok := c.value(); !ok {
+			return c.error()
+		}
 		return &BodyError{Why: "is not a JSON object"}
 	}
-	if err := c.object(""); err != nil {
-		return err
-	}
-	if _, err := d.Token(); err != io.EOF {
+	if !c.over() {
 		return &BodyError{Why: "has bytes after its end"}
 	}
 	return nil
 }
 
-// checker walks tokens instead of decoding into a map: a map keeps the last of two equal keys and forgets the first.
+// checker scans a document instead of decoding it: who decodes keeps the last of two equal keys and forgets the first.
 type checker struct {
-	d      *json.Decoder
+	scanner
 	system string
-	depth  int
+	fault  *BodyError // why it stopped; nil: what comes is not JSON
+	at     place      // that it has come to
 }
 
 // maxDepth is far beyond any document and well below what the stack bears.
 const maxDepth = 100
 
-func (c *checker) object(path string) error {
-	if c.depth++; c.depth > maxDepth {
-		return &BodyError{Path: path, Why: "is nested too deep"}
-	}
-	defer func() { c.depth-- }()
-	seen := make(map[string]bool)
-	for c.d.More() {
-		t, err := c.d.Token()
-		if err != nil {
-			return &BodyError{Path: path, Why: "is not JSON: " + err.Error()}
-		}
-		key, _ := t.(string)
-		here := strings.TrimPrefix(path+"."+key, ".")
-		if seen[key] {
-			return &BodyError{Path: here, Why: "is given twice"}
-		}
-		seen[key] = true
-		if err := checkKey(key, here); err != nil {
-			return err
-		}
-		if err := c.value(key, here); err != nil {
-			return err
-		}
-	}
-	return c.end(path)
+// place is where in a document something stands.
+type place struct {
+	in     *place // nil: it is the document
+	name   string
+	isItem bool // of a list
+	item   int
 }
 
-func (c *checker) array(key, path string) error {
-	if c.depth++; c.depth > maxDepth {
-		return &BodyError{Path: path, Why: "is nested too deep"}
+func (p place) String() string {
+	switch {
+	case p.in == nil:
+		return ""
+	case p.isItem:
+		return p.in.String() + "[" + strconv.Itoa(p.item) + "]"
 	}
-	defer func() { c.depth-- }()
-	for i := 0; c.d.More(); i++ {
-		if err := c.value(key, path+"["+strconv.Itoa(i)+"]"); err != nil {
-			return err
+	return strings.TrimPrefix(p.in.String()+"."+p.name, ".")
+}
+
+func (c *checker) error() error {
+	if c.fault != nil {
+		return c.fault
+	}
+	var v any
+	err := json.Unmarshal(c.text, &v) // which has the words for it
+	return &BodyError{Path: c.at.String(), Why: fmt.Sprint("is not JSON: ", err)}
+}
+
+func (c *checker) refuse(why string) bool {
+	c.fault = &BodyError{Path: c.at.String(), Why: why}
+	return false
+}
+
+func (c *checker) object(in place) bool {
+	c.at = in
+	if c.depth >= maxDepth {
+		return c.refuse("is nested too deep")
+	}
+	var seen names
+	ok := c.members(func(key string) bool {
+		c.at = place{in: &in, name: key}
+		if seen.again(key) {
+			return c.refuse("is given twice")
 		}
-	}
-	return c.end(path)
+		if why := badKey(key); why != "" {
+			return c.refuse(why)
+		}
+		ok := c.field(key)
+		if ok {
+			c.at = in
+		}
+		return ok
+	})
+	return ok
 }
 
-func (c *checker) end(path string) error {
-	if _, err := c.d.Token(); err != nil {
-		return &BodyError{Path: path, Why: "is not JSON: " + err.Error()}
+func (c *checker) list(key string, in place) bool {
+	if c.depth >= maxDepth {
+		return c.refuse("is nested too deep")
 	}
-	return nil
+	return c.items(func(i int) bool {
+		c.at = place{in: &in, isItem: true, item: i}
+		ok := c.field(key)
+		if ok {
+			c.at = in
+		}
+		return ok
+	})
 }
 
-func (c *checker) value(key, path string) error {
-	t, err := c.d.Token()
-	if err != nil {
-		return &BodyError{Path: path, Why: "is not JSON: " + err.Error()}
-	}
-	switch t {
-	case json.Delim('{'):
+// field checks the value of a key, or an item of a list that is one.
+func (c *checker) field(key string) bool {
+	switch c.next() {
+	case '{':
 		if key == "id" {
-			return &BodyError{Path: path, Why: "only ext: identifiers of other systems are allowed"}
+			return c.refuse("only ext: identifiers of other systems are allowed")
 		}
-		return c.object(path)
-	case json.Delim('['):
-		return c.array(key, path)
+		return c.object(c.at)
+	case '[':
+		return c.list(key, c.at)
 	}
-	if key == "id" {
-		return c.identifier(t, path)
+	raw, ok := c.value()
+	if ok && key == "id" {
+		return c.identifier(raw)
 	}
-	return nil
+	return ok
 }
 
-func (c *checker) identifier(t json.Token, path string) error {
-	s, _ := t.(string)
+func (c *checker) identifier(raw json.RawMessage) bool {
+	s, isString := ParseString(raw)
 	e := ExternalID(s)
 	switch {
+	case !isString:
+		return c.refuse("only ext: identifiers of other systems are allowed, not " + string(raw))
 	case !strings.HasPrefix(s, "ext:") || e.System() == "" || e.Key() == "" || strings.ContainsAny(s, "[],"):
-		return &BodyError{Path: path, Why: "only ext: identifiers of other systems are allowed, not " + fmt.Sprint(t)}
+		return c.refuse("only ext: identifiers of other systems are allowed, not " + s)
 	case e.Of(c.system):
-		return &BodyError{Path: path, Why: s + " belongs to flexid itself"}
+		return c.refuse(s + " belongs to flexid itself")
 	}
-	return nil
+	return true
 }
 
-func checkKey(key, path string) error {
+// badKey is why a key must not stand in a document, "" if it may.
+func badKey(key string) string {
 	switch {
 	case key == "winstrom":
-		return &BodyError{Path: path, Why: "is an envelope; one event is one document (flexid push takes envelopes)"}
+		return "is an envelope; one event is one document (flexid push takes envelopes)"
 	case key == "external-ids":
-		return &BodyError{Path: path, Why: "is written by flexid"}
+		return "is written by flexid"
 	case refused(key):
-		return &BodyError{Path: path, Why: "cannot be looked up afterwards and is not sent"}
+		return "cannot be looked up afterwards and is not sent"
 	}
 	field, attribute, has := strings.Cut(key, "@")
 	if !has {
-		return nil
+		return ""
 	}
 	if field == "" {
-		return &BodyError{Path: path, Why: "attributes of a record are written by flexid"}
+		return "attributes of a record are written by flexid"
 	}
 	switch attribute {
 	case "removeAll", "if-not-found", "encoding":
-		return nil
+		return ""
 	}
-	return &BodyError{Path: path, Why: "attribute @" + attribute + " is not allowed"}
+	return "attribute @" + attribute + " is not allowed"
 }

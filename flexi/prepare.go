@@ -46,11 +46,7 @@ func Prepare(w Write) (Prepared, error) {
 		if err != nil {
 			return Prepared{}, fmt.Errorf("prepare %s %s, document %d: %w", w.Op, w.Evidence, i+1, err)
 		}
-		record, err := plainJSON(rec)
-		if err != nil {
-			return Prepared{}, fmt.Errorf("prepare %s %s: %w", w.Op, w.Evidence, err)
-		}
-		docs = append(docs, sent{record: record, ids: ids, code: codeOf(w.Evidence, d)})
+		docs = append(docs, sent{record: appendRecord(nil, rec), ids: ids, code: codeOf(w.Evidence, rec, d.Number)})
 	}
 	return envelop(w, docs)
 }
@@ -143,10 +139,11 @@ func fields(w Write, d Doc) (map[string]json.RawMessage, error) {
 		if err := CheckBody(w.Evidence, systemOf(d.Ext), d.Body); err != nil {
 			return nil, err
 		}
-		if _, _, err := NumberOf(w.Evidence, d.Body); err != nil {
+		rec := object(d.Body)
+		if _, _, err := NumberIn(w.Evidence, rec); err != nil {
 			return nil, err
 		}
-		return object(d.Body), nil
+		return rec, nil
 	case Storno, Delete, Attach:
 		if len(d.Body) > 0 {
 			return nil, fmt.Errorf("%s takes no fields", w.Op)
@@ -171,12 +168,12 @@ func otherIDs(rec map[string]json.RawMessage) []string {
 }
 
 // codeOf is the kod that the answer must show. A payable's number stands in another column than the code of the answer.
-func codeOf(evidence string, d Doc) string {
-	if kod := text(object(d.Body)["kod"]); kod != "" {
+func codeOf(evidence string, rec map[string]json.RawMessage, number string) string {
+	if kod := text(rec["kod"]); kod != "" {
 		return NormaliseNumber("", kod)
 	}
 	if _, pair := NumberField(evidence); !pair {
-		return NormaliseNumber(evidence, d.Number)
+		return NormaliseNumber(evidence, number)
 	}
 	return ""
 }

@@ -17,15 +17,7 @@ const bom = "\xef\xbb\xbf"
 
 // object reads a JSON object; nil for anything else.
 func object(raw json.RawMessage) map[string]json.RawMessage {
-	raw = bytes.TrimSpace(raw)
-	if len(raw) == 0 || raw[0] != '{' {
-		return nil
-	}
-	var m map[string]json.RawMessage
-	if json.Unmarshal(raw, &m) != nil {
-		return nil
-	}
-	return m
+	return ParseRecord(bytes.TrimSpace(raw))
 }
 
 // elements reads a list: the elements of an array, or the one value that is not an array. Null, "" and nothing are empty.
@@ -37,10 +29,7 @@ func elements(raw json.RawMessage) []json.RawMessage {
 	case raw[0] != '[':
 		return []json.RawMessage{raw}
 	}
-	var list []json.RawMessage
-	if json.Unmarshal(raw, &list) != nil {
-		return nil
-	}
+	list, _ := ParseList(raw)
 	return list
 }
 
@@ -73,10 +62,7 @@ func text(raw json.RawMessage) string {
 	}
 	switch raw[0] {
 	case '"':
-		var s string
-		if json.Unmarshal(raw, &s) != nil {
-			return ""
-		}
+		s, _ := ParseString(raw)
 		return s
 	case '{', '[', 'n':
 		return ""
@@ -126,12 +112,13 @@ func sortedKeys[V any](m map[string]V) []string {
 // root reads a whole answer as an object and takes the value of key out of it. Bytes after the object, or none of them,
 // are errors: half an answer must not pass for a whole one.
 func root(body []byte, key string) (json.RawMessage, error) {
-	var all json.RawMessage
-	if err := json.Unmarshal(bytes.TrimPrefix(body, []byte(bom)), &all); err != nil {
-		return nil, err
-	}
-	m := object(all)
+	body = bytes.TrimPrefix(body, []byte(bom))
+	m := ParseRecord(body)
 	if m == nil {
+		var all json.RawMessage
+		if err := json.Unmarshal(body, &all); err != nil {
+			return nil, err
+		}
 		return nil, errors.New("not a JSON object")
 	}
 	in, ok := m[key]

@@ -127,7 +127,7 @@ func (e *Engine) lookEnded(evidence string, err error) {
 // afterOthers is how long another replica's rows are left to it.
 const afterOthers = 2 * time.Second
 
-// noted tells index and metrics what a row says now, by the write of the worker that has it.
+// noted updates scheduler and metrics with what a row says now, by the write of the worker that has it.
 func (e *Engine) noted(row *ledger.Row) { e.updateScheduler(row, true) }
 
 // arrived is noted for a write beside the worker, which may be about to put the document away: it must come back to it.
@@ -137,7 +137,7 @@ func (e *Engine) arrived(row *ledger.Row) { e.updateScheduler(row, false) }
 func (e *Engine) updateScheduler(row *ledger.Row, worker bool) {
 	e.scheduler.toMonotonic(row, walls(row), e.o.Settings.Fresh, e.o.Now())
 	e.put(row, e.due(row), worker)
-	// By what the writer read, not by the index: the watch may have shown it this write already.
+	// By what the writer read, not by the scheduler: the watch may have shown it this write already.
 	if row.State != row.Was && e.o.Observer != nil {
 		e.o.Observer.Entered(string(row.State))
 	}
@@ -145,7 +145,7 @@ func (e *Engine) updateScheduler(row *ledger.Row, worker bool) {
 	e.logParkings(row)
 }
 
-// put takes over what a row says. Whatever revision the index has, the evidence is met.
+// put takes over what a row says. Whatever revision the scheduler has, the evidence is met.
 func (e *Engine) put(row *ledger.Row, due time.Time, own bool) {
 	e.evidences.meet(row.Evidence)
 	e.scheduler.put(row, due, e.o.Now(), own)
@@ -168,7 +168,7 @@ func (e *Engine) due(row *ledger.Row) time.Time {
 	if row.State == ledger.Sending {
 		switch {
 		case e.mine(row.Lease):
-			// A worker of ours runs it, and the index knows. Without one (an outcome that could not be stored) it is a maybe.
+			// A worker of ours runs it, and the scheduler knows. Without one (an outcome that could not be stored) it is a maybe.
 			return e.o.Now().Add(afterOthers)
 		case row.Lease != nil && row.Lease.Instance != e.o.Settings.Instance:
 			return e.o.Now().Add(row.Lease.For)

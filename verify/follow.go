@@ -9,10 +9,10 @@ import (
 // lull is how long a change waits at least for word from a worker of ours.
 const lull = 100 * time.Millisecond
 
-// follower feeds the index from the ledger's watch. Nearly all changes are our own: the worker that stored one tells the index,
-// but the watch is often quicker than the server's answer to that worker. Reading each row for that reason would cost more than
-// all else that becomes of it here. So a change waits a little, and its row is read only if the index has not heard of it by
-// then. That makes nothing late: what another replica wrote is left alone for much longer (afterOthers).
+// follower feeds the scheduler from the ledger's watch. Nearly all changes are our own: the worker that stored one shows it to
+// the scheduler, but the watch is often quicker than the server's answer to that worker. Reading each row for that reason would
+// cost more than all else that becomes of it here. So a change waits a little, and its row is read only if the scheduler has not
+// seen it by then. That makes nothing late: what another replica wrote is left alone for much longer (afterOthers).
 type follower struct {
 	*Engine
 	live           bool // every row that was there has been read

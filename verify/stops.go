@@ -146,7 +146,7 @@ func (e *Engine) addStop(st Stop) {
 	ctx, cancel := context.WithTimeout(context.Background(), stopsEvery)
 	defer cancel()
 	if err := e.storeStops(ctx); err != nil {
-		e.o.Log.Error().Err(err).Str("reason", st.Reason).Msg("a stop of writes holds here, but is not stored yet")
+		e.o.Log.Error().Err(err).Str("reason", st.Reason).Msg("writes are stopped here, but the stop is not stored yet")
 	}
 	e.alertStop(ctx, st)
 }

@@ -12,11 +12,11 @@ import (
 
 // Publisher stores messages in our streams.
 type Publisher struct {
-	js    jetstream.JetStream
-	o     Options
-	names Topology
-	batch batchName
-	tells tells
+	js       jetstream.JetStream
+	o        Options
+	names    Topology
+	batch    batchName
+	combiner combiner
 }
 
 // NewPublisher publishes to the streams of o.

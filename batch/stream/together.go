@@ -17,40 +17,40 @@ import (
 // published by itself: it may then be there twice, which those who hear it have to bear anyway.
 
 const (
-	tellLeast = 8       // messages of a batch: fewer cost less by themselves, side by side
-	tellMost  = 200     // messages of a batch
-	tellBytes = 1 << 20 // of a batch
+	combineLeast = 8       // messages of a batch: fewer cost less by themselves, side by side
+	combineMost  = 200     // messages of a batch
+	combineBytes = 1 << 20 // of a batch
 )
 
-// tells is what waits to be told. One of the callers leads: it carries what waits, its own message among it, and hands the lead
-// to one of those who came meanwhile.
-type tells struct {
+// combiner keeps messages that wait to be published together. One of the callers leads: it carries what waits, its own message
+// among it, and hands the lead to one of those who came meanwhile.
+type combiner struct {
 	mu      sync.Mutex
-	waiting []*tell
+	waiting []*pendingMessage
 	led     bool // somebody leads
 }
 
-type tell struct {
+type pendingMessage struct {
 	m    *nats.Msg
-	news chan news // holds one
+	news chan outcome // holds one
 }
 
-type news struct {
+type outcome struct {
 	lead   bool // the lead is handed over, nothing was published
 	stored bool // else: whether it was; if not, it is published by its own caller
 }
 
 // store publishes a message, with others where others wait.
 func (p *Publisher) store(ctx context.Context, m *nats.Msg) error {
-	t := &p.tells
-	w := &tell{m, make(chan news, 1)}
+	t := &p.combiner
+	w := &pendingMessage{m, make(chan outcome, 1)}
 	t.mu.Lock()
 	t.waiting = append(t.waiting, w)
 	lead := !t.led
 	t.led = true
 	t.mu.Unlock()
 	if !lead {
-		n, err := t.hear(ctx, w)
+		n, err := t.wait(ctx, w)
 		if err != nil {
 			return err
 		}
@@ -64,9 +64,9 @@ func (p *Publisher) store(ctx context.Context, m *nats.Msg) error {
 	}
 	defer t.handOver()
 	batch := t.take(w)
-	stored := len(batch) >= tellLeast && p.publishAll(ctx, batch)
+	stored := len(batch) >= combineLeast && p.publishAll(ctx, batch)
 	for _, o := range batch[1:] {
-		o.news <- news{stored: stored}
+		o.news <- outcome{stored: stored}
 	}
 	if stored {
 		return nil
@@ -75,8 +75,8 @@ func (p *Publisher) store(ctx context.Context, m *nats.Msg) error {
 	return err
 }
 
-// hear waits for what becomes of a message that somebody else carries.
-func (t *tells) hear(ctx context.Context, w *tell) (news, error) {
+// wait waits for what becomes of a message that somebody else carries.
+func (t *combiner) wait(ctx context.Context, w *pendingMessage) (outcome, error) {
 	select {
 	case n := <-w.news:
 		return n, nil
@@ -97,20 +97,20 @@ func (t *tells) hear(ctx context.Context, w *tell) (news, error) {
 			t.handOver()
 		}
 	}
-	return news{}, fmt.Errorf("publishing %s: %w", w.m.Subject, context.Cause(ctx))
+	return outcome{}, fmt.Errorf("publishing %s: %w", w.m.Subject, context.Cause(ctx))
 }
 
 // take gives the messages of the next batch, the leader's first.
-func (t *tells) take(leader *tell) []*tell {
+func (t *combiner) take(leader *pendingMessage) []*pendingMessage {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	batch := []*tell{leader}
+	batch := []*pendingMessage{leader}
 	bytes := len(leader.m.Data)
 	rest := t.waiting[:0]
 	for _, w := range t.waiting {
 		switch {
 		case w == leader:
-		case len(batch) < tellMost && bytes+len(w.m.Data) <= tellBytes:
+		case len(batch) < combineMost && bytes+len(w.m.Data) <= combineBytes:
 			batch, bytes = append(batch, w), bytes+len(w.m.Data)
 		default:
 			rest = append(rest, w)
@@ -122,7 +122,7 @@ func (t *tells) take(leader *tell) []*tell {
 }
 
 // handOver gives the lead to the first who waits.
-func (t *tells) handOver() {
+func (t *combiner) handOver() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.waiting) == 0 {
@@ -131,11 +131,11 @@ func (t *tells) handOver() {
 	}
 	next := t.waiting[0]
 	t.waiting = t.waiting[1:]
-	next.news <- news{lead: true}
+	next.news <- outcome{lead: true}
 }
 
 // publishAll stores all of a batch, or says that it did not, or that it is not known.
-func (p *Publisher) publishAll(ctx context.Context, batch []*tell) bool {
+func (p *Publisher) publishAll(ctx context.Context, batch []*pendingMessage) bool {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	ms := make([]*nats.Msg, len(batch))

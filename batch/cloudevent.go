@@ -3,9 +3,10 @@ package batch
 import (
 	"encoding/base64"
 	"encoding/json"
-	"fmt"
 	"net/url"
 	"strings"
+
+	"flexid/flexi"
 )
 
 // unwrap takes a document out of its CloudEvent, if it is in one: structured (one JSON object with everything), binary
@@ -56,7 +57,7 @@ func (r *reader) structured(declared bool) {
 		r.fail("%s", problem)
 		return
 	}
-	if twice := repeated(r.doc, fields); twice != "" {
+	if twice := repeated(r.doc); twice != "" {
 		r.fail("the CloudEvent has %s twice", quote(twice))
 		return
 	}
@@ -138,58 +139,8 @@ func (r *reader) typeOp(typ, where string) {
 	}
 }
 
-// repeated gives the first name that an object holds twice at its top; a decoder would silently keep the last. fields is what it kept.
-func repeated(doc []byte, fields map[string]json.RawMessage) string {
-	if members(doc) == len(fields) {
-		return ""
-	}
-	decoder := json.NewDecoder(strings.NewReader(string(doc)))
-	if _, err := decoder.Token(); err != nil {
-		return ""
-	}
-	seen := map[string]bool{}
-	for decoder.More() {
-		name, err := decoder.Token()
-		if err != nil {
-			return ""
-		}
-		text := fmt.Sprint(name)
-		if seen[text] {
-			return text
-		}
-		seen[text] = true
-		var value json.RawMessage
-		if decoder.Decode(&value) != nil {
-			return ""
-		}
-	}
-	return ""
-}
-
-// members counts what an object has at its top, by its commas; it must be valid JSON.
-func members(doc []byte) int {
-	depth, commas, empty := 0, 0, true
-	for i := 0; i < len(doc); i++ {
-		switch doc[i] {
-		case '"':
-			empty = false
-			for i++; i < len(doc) && doc[i] != '"'; i++ {
-				if doc[i] == '\\' {
-					i++
-				}
-			}
-		case '{', '[':
-			depth++
-		case '}', ']':
-			depth--
-		case ',':
-			if depth == 1 {
-				commas++
-			}
-		}
-	}
-	if empty {
-		return 0
-	}
-	return commas + 1
+// repeated gives the first name that an object holds twice at its top; a decoder would silently keep the last.
+func repeated(doc []byte) string {
+	name, _, _ := flexi.RepeatedName(doc, 1)
+	return name
 }

@@ -2,6 +2,7 @@ package batch
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
@@ -62,6 +63,12 @@ type reader struct {
 	problem   string
 	file      bool // it is an event of a file: what to do about it is another thing than with a message
 	delivered bool // it came through a webhook, whose source is known
+
+	last struct { // what object was asked about
+		doc     []byte
+		fields  map[string]json.RawMessage
+		problem string
+	}
 }
 
 // given is a value and where it stood.

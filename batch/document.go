@@ -46,7 +46,7 @@ func (r *reader) number(fields map[string]json.RawMessage) (key string) {
 	}
 	key = number.Value
 	if number.Pair {
-		year := flexi.Year(flexi.Issued(r.doc, r.zone))
+		year := flexi.Year(flexi.Record(fields).Issued(r.zone))
 		if year == "" {
 			return ""
 		}
@@ -81,10 +81,21 @@ func partner(reference string) string {
 	return strings.NewReplacer("%", "%25", "/", "%2F").Replace(reference)
 }
 
-// object reads one JSON object, and says what else the bytes are.
+// object reads one JSON object, and says what else the bytes are. The bytes that it read last it does not read again.
 func (r *reader) object(doc []byte) (fields map[string]json.RawMessage, problem string) {
+	if last := &r.last; len(doc) == 0 || len(last.doc) != len(doc) || &last.doc[0] != &doc[0] {
+		last.doc = doc
+		last.fields, last.problem = r.read(doc)
+	}
+	return r.last.fields, r.last.problem
+}
+
+func (r *reader) read(doc []byte) (fields map[string]json.RawMessage, problem string) {
 	// Nearly all are one. What else it may be is asked about the rest.
-	if !utf8.Valid(doc) || json.Unmarshal(doc, &fields) != nil || fields == nil {
+	if utf8.Valid(doc) {
+		fields = flexi.ParseRecord(doc)
+	}
+	if fields == nil {
 		return nil, r.noObject(doc)
 	}
 	if _, ok := fields["winstrom"]; ok {

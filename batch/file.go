@@ -49,7 +49,7 @@ func (d Decoder) DecodeFileEvent(line []byte, evidence string) verify.Event {
 }
 
 func (r *reader) fileEvent(fields map[string]json.RawMessage, evidence *string) {
-	if twice := repeated(r.doc, fields); twice != "" {
+	if twice := repeated(r.doc); twice != "" {
 		r.fail("the event has %s twice", quote(twice))
 	}
 	texts := map[string]string{}

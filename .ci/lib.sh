@@ -1,6 +1,7 @@
 # What .ci/run and .ci/full share; sourced by both from the repository's root.
 set -euo pipefail
 export DEBIAN_FRONTEND=noninteractive
+export FLEXID_WIDE=1 # tests visit all of their cases
 
 out=$(mktemp -d)
 began=$SECONDS

@@ -10,6 +10,7 @@ import (
 
 	"flexid/flexi"
 	"flexid/flexi/flexitest"
+	"flexid/testdata/testenv"
 	"flexid/verify"
 	"flexid/verify/ledger"
 )
@@ -241,9 +242,13 @@ func TestDeathOnTheWay(t *testing.T) {
 			}
 		}},
 	}
+	step := int64(stride)
+	if !testenv.Wide() {
+		step *= 4
+	}
 	for _, s := range scenarios {
 		for first, done := range []bool{false, true} {
-			for at, died := int64(1+first), true; died && at < 120; at += stride {
+			for at, died := int64(1+first), true; died && at < 120; at += step {
 				t.Run(fmt.Sprintf("%s/step %d/stored %v", s.name, at, done), func(t *testing.T) {
 					virtual(t, func(b *bench) {
 						b.set.Drain = time.Second

@@ -7,6 +7,7 @@ import (
 
 	"flexid/flexi"
 	"flexid/flexi/flexitest"
+	"flexid/testdata/testenv"
 	"flexid/verify"
 	"flexid/verify/ledger"
 )
@@ -58,10 +59,14 @@ func TestFiveHundredsAndAPerson(t *testing.T) {
 // TestRestoreWhileAPersonDecides: the ERP is set back right before a person decides. No stranger's record is touched, whatever
 // is decided.
 func TestRestoreWhileAPersonDecides(t *testing.T) {
+	pick := testenv.OneOf(t, 5)
 	for _, noIDs := range []bool{false, true} {
 		for _, what := range []verify.What{verify.DecideConfirm, verify.DecideResend, verify.DecideDrop} {
 			for _, op := range []flexi.Op{flexi.Update, flexi.Delete} {
 				for _, same := range []bool{false, true} {
+					if !pick.Take() {
+						continue
+					}
 					t.Run(fmt.Sprint(noIDs, what, op, same), func(t *testing.T) {
 						virtual(t, func(b *bench) {
 							b.fake.DropExternalIDs(noIDs)

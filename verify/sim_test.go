@@ -10,6 +10,7 @@ import (
 
 	"flexid/flexi"
 	"flexid/flexi/flexitest"
+	"flexid/testdata/testenv"
 	"flexid/verify"
 	"flexid/verify/ledger"
 )
@@ -17,7 +18,10 @@ import (
 // TestSimulation lets a seed choose the events, the faults, the deaths of processes and the second replica. Whatever it
 // chooses: one record per document at most, the content of its last event, and nothing left to a person.
 func TestSimulation(t *testing.T) {
-	seeds := 6
+	seeds := 2
+	if testenv.Wide() {
+		seeds = 6
+	}
 	if os.Getenv("FLEXID_SLOW") != "" {
 		seeds = 30
 	}

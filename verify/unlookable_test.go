@@ -9,6 +9,7 @@ import (
 
 	"flexid/flexi"
 	"flexid/flexi/flexitest"
+	"flexid/testdata/testenv"
 	"flexid/verify"
 	"flexid/verify/ledger"
 )
@@ -37,6 +38,7 @@ func (b *bench) confirmedOf(prefix string, n int) func() bool {
 // TestLooksThatCannotBecomeValid: a server whose lists prove nothing is found out within a minute, nothing is written blindly,
 // and it is not asked for ever. What the address can mend is mended by it, and a smaller question by asking it.
 func TestLooksThatCannotBecomeValid(t *testing.T) {
+	pick := testenv.OneOf(t, 3)
 	for _, c := range []struct {
 		name   string
 		manner func(*flexitest.Server)
@@ -51,6 +53,9 @@ func TestLooksThatCannotBecomeValid(t *testing.T) {
 		{"control never comes back", func(s *flexitest.Server) { s.LookLies(flexitest.LoseControl, 0) }, true},
 		{"every list too large", func(s *flexitest.Server) { s.LimitAnswers(10, 413) }, true},
 	} {
+		if !pick.Take() {
+			continue
+		}
 		t.Run(c.name, func(t *testing.T) {
 			virtual(t, func(b *bench) {
 				const docs = 40

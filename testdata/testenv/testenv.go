@@ -1,4 +1,4 @@
-// Package testenv says where and how the tests of a package run. It is for TestMain.
+// Package testenv says where, how and how widely the tests of a package run.
 //
 // A NATS server that flushes every write to a disk spends most of a test waiting for that disk, and tests of several packages
 // wait for the same one; what they prove does not hang on it. So temporary directories are in memory, and tests of power cuts

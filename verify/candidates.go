@@ -15,9 +15,10 @@ import (
 func FoldNumber(s string) string { return strings.ToUpper(norm.NFC.String(strings.TrimSpace(s))) }
 
 // Candidates are the documents among which a list finds all that it wants, from memory: so that a list of few need not read the
-// ledger of all. number, unless it is "", is that of the wanted rows; states says which of them may be wanted by where they
-// stand. ok is false where nobody knows, or where they are so many that reading the whole ledger in one go is quicker. Rows that
-// another replica changed in the last moment may be missing.
+// ledger of all. Rows that cannot be read are among them, whatever is wanted: a list says how many it leaves out. number, unless it
+// is "", is that of the wanted rows; states says which of them may be wanted by where they stand. ok is false where nobody knows,
+// or where they are so many that reading the whole ledger in one go is quicker. Rows that another replica changed in the last
+// moment may be missing.
 func (e *Engine) Candidates(number string, states func(Standing) bool) (ids []ledger.ID, ok bool) {
 	if !e.evidences.current() {
 		return nil, false
@@ -33,10 +34,10 @@ func (sc *scheduler) candidatesFor(number string, states func(Standing) bool) (i
 	sc.mu.Lock()
 	defer sc.mu.Unlock()
 	if number != "" {
-		ids = sc.numbers.of(sc.numberKey(number))
+		ids = sc.andUnread(sc.numbers.of(sc.numberKey(number)))
 		return ids, len(ids) <= mostCandidates(len(sc.rows))
 	}
-	n := 0
+	n := len(sc.unread)
 	var wanted []*standing
 	for _, at := range sc.standings {
 		if !states(at.Standing) {
@@ -50,7 +51,25 @@ func (sc *scheduler) candidatesFor(number string, states func(Standing) bool) (i
 	for _, at := range wanted {
 		ids = slices.AppendSeq(ids, maps.Keys(at.open))
 	}
-	return ids, true
+	return sc.andUnread(ids), n <= mostCandidates(len(sc.rows))
+}
+
+// cannotRead notes that a row cannot be read as it is stored now: a newer flexid's, or a damaged one. What it said before still
+// counts for everything else.
+func (sc *scheduler) cannotRead(id ledger.ID) {
+	sc.mu.Lock()
+	defer sc.mu.Unlock()
+	sc.unread[id] = true
+}
+
+// andUnread adds the rows that cannot be read. One of them may be there as what it was before.
+func (sc *scheduler) andUnread(ids []ledger.ID) []ledger.ID {
+	if len(sc.unread) == 0 {
+		return ids
+	}
+	ids = slices.AppendSeq(ids, maps.Keys(sc.unread))
+	slices.Sort(ids)
+	return slices.Compact(ids)
 }
 
 // atRest says that nothing more happens to the documents of the state by itself or by a person, and nearly all documents are in it.

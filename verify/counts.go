@@ -23,6 +23,7 @@ type standing struct {
 // stand moves a document to where its row says it stands.
 func (sc *scheduler) count(row *ledger.Row) {
 	sc.uncount(row.ID)
+	delete(sc.unread, row.ID)
 	s := Standing{State: row.State, Reason: row.Reason}
 	if row.State == ledger.Parked {
 		s.Cause = row.Cause

@@ -104,6 +104,7 @@ func (f *follower) read(c ledger.Change) {
 	row, err := c.Row()
 	f.evidences.meet(row.Evidence)
 	if err != nil {
+		f.scheduler.cannotRead(c.ID)
 		f.o.Log.Error().Err(err).Str("row", string(c.ID)).Msg("a row cannot be read: it is left alone")
 		return
 	}

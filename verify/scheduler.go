@@ -58,6 +58,7 @@ type scheduler struct {
 	rows  map[ledger.ID]knownRow
 
 	standings map[Standing]*standing
+	unread    map[ledger.ID]bool // rows that cannot be read as they are stored now: every list has to say that there are some
 
 	// Documents whose writes are stopped, by evidence. They cost nothing there: one is fetched when a breaker may be tried,
 	// and all of them when it is reset.
@@ -79,7 +80,7 @@ type scheduler struct {
 func newScheduler(d breakers) *scheduler {
 	sc := &scheduler{
 		items: map[ledger.ID]*item{}, rows: map[ledger.ID]knownRow{}, openings: map[ledger.ID]opening{}, times: map[ledger.ID]localTimes{}, doubts: map[ledger.ID]doubt{},
-		stopped: map[string]map[ledger.ID]*item{}, breakers: d, standings: map[Standing]*standing{},
+		stopped: map[string]map[ledger.ID]*item{}, breakers: d, standings: map[Standing]*standing{}, unread: map[ledger.ID]bool{},
 		owners: map[uint64]ledger.ID{}, numbers: numbers{first: map[uint64]ledger.ID{}, more: map[uint64][]ledger.ID{}}, seed: maphash.MakeSeed(),
 	}
 	for l := range sc.wake {
@@ -328,6 +329,7 @@ func (sc *scheduler) forget(id ledger.ID) {
 	}
 	sc.uncount(id)
 	delete(sc.rows, id)
+	delete(sc.unread, id)
 	delete(sc.doubts, id)
 	delete(sc.openings, id)
 	delete(sc.times, id)

@@ -40,7 +40,7 @@ func (l *Ledger) Begin(known func(ID) bool) *Batch {
 	if l.Batches() {
 		b.buf = &buffer{base: l.store, known: known, keys: map[string]*held{}}
 		over := *l
-		over.store = &store{kv: b.buf, js: l.js, bucket: l.bucket, timeout: l.timeout, log: l.log}
+		over.store = &store{kv: b.buf, js: l.js, bucket: l.bucket, timeout: l.timeout, idle: l.idle, log: l.log}
 		b.over = &over
 	}
 	return b

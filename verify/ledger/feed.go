@@ -13,7 +13,6 @@ import (
 // How a feed pulls. A pull asks for few enough messages that a slow reader holds little memory.
 const (
 	pullBatch     = 256
-	pullWait      = 5 * time.Second
 	pullHeartbeat = 2 * time.Second // missed twice: the server is gone
 	pullIdle      = time.Minute     // the server forgets an abandoned consumer after this
 )
@@ -105,7 +104,7 @@ func (f *feed) drop(ctx context.Context, name string) {
 }
 
 func (f *feed) pull(ctx context.Context, cons jetstream.Consumer) (n int, err error) {
-	ctx, cancel := context.WithTimeout(ctx, pullWait)
+	ctx, cancel := context.WithTimeout(ctx, f.idle)
 	defer cancel()
 	batch, err := cons.Fetch(pullBatch, jetstream.FetchContext(ctx), jetstream.FetchHeartbeat(pullHeartbeat))
 	if err != nil {

@@ -23,6 +23,7 @@ type Options struct {
 	Now     func() time.Time // nil = time.Now
 	Token   func() string    // random text, never the same twice; nil = 130 random bits
 	Timeout time.Duration    // of one store call; 0 = 5 s
+	Idle    time.Duration    // how long Watch hears nothing before it asks whether it missed a change; 0 = 5 s, less than a minute
 	Log     zerolog.Logger
 }
 
@@ -35,6 +36,9 @@ func (o *Options) defaults() {
 	}
 	if o.Timeout <= 0 {
 		o.Timeout = 5 * time.Second
+	}
+	if o.Idle <= 0 {
+		o.Idle = 5 * time.Second
 	}
 	if o.MaxBytes <= 0 {
 		o.MaxBytes = -1
@@ -100,7 +104,7 @@ func bind(ctx context.Context, js jetstream.JetStream, bucket string, o Options)
 	if err != nil {
 		return nil, err
 	}
-	return &store{kv: kv, js: js, bucket: bucket, timeout: o.Timeout, log: o.Log}, nil
+	return &store{kv: kv, js: js, bucket: bucket, timeout: o.Timeout, idle: o.Idle, log: o.Log}, nil
 }
 
 // gather lets writes wait for each other, to go to the disk together where the server can store several keys as a whole.

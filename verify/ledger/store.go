@@ -29,6 +29,7 @@ type store struct {
 	js      jetstream.JetStream
 	bucket  string
 	timeout time.Duration // of one call
+	idle    time.Duration // of a feed, before it checks
 	log     zerolog.Logger
 }
 

@@ -465,3 +465,38 @@ func TestReport(t *testing.T) {
 		t.Errorf("%s", out.String())
 	}
 }
+
+// TestSpoolReadsManyAtOnce: whatever is asked for at once, each event is read as it was put in.
+func TestSpoolReadsManyAtOnce(t *testing.T) {
+	var lines []string
+	for i := range 100 {
+		lines = append(lines, fmt.Sprintf(`{"kod":"B%d","popis":%q}`, i+1, strings.Repeat("x", i*7%50)))
+	}
+	s := spoolOf(t, lines...)
+	for _, most := range []struct{ count, bytes, want int }{{1, 0, 1}, {7, 1 << 20, 7}, {1000, 1 << 20, 100}, {1000, 1, 1}, {1000, len(lines[0]) + len(lines[1]), 2}} {
+		for i := 0; i < 100; {
+			entries, err := s.Entries(i, most.count, most.bytes)
+			if err != nil || i == 0 && len(entries) != most.want {
+				t.Fatalf("%+v: %d, %v", most, len(entries), err)
+			}
+			for _, e := range entries {
+				if string(e.Body) != lines[i] || e.Line != i+1 || e.Key != fmt.Sprintf("B%d", i+1) {
+					t.Fatalf("%+v: event %d is %+v %s", most, i, e, e.Body)
+				}
+				i++
+			}
+		}
+	}
+	if _, err := s.Entries(100, 10, 1<<20); err == nil {
+		t.Error("events past the end")
+	}
+	if _, err := s.Set(4, push.Result{State: ledger.Confirmed}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.AllPublished(2, 5); err != nil { // a result may have come before
+		t.Fatal(err)
+	}
+	if got := counts(s); got != "unsent 95, waiting 4, confirmed 1, open 99" {
+		t.Error(got)
+	}
+}

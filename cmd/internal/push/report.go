@@ -38,17 +38,21 @@ func (r *Row) Good() bool {
 
 // Rows gives every event with what became of it, in the order of the input, until each returns an error.
 func (s *Spool) Rows(run string, each func(*Row) error) error {
-	for i := range s.Len() {
-		o, _, result, err := s.Standing(i)
+	const many, bytes = 500, 1 << 20 // that are read at once
+	for i := 0; i < s.Len(); {
+		entries, err := s.Entries(i, many, bytes)
 		if err != nil {
 			return err
 		}
-		e, err := s.Entry(i)
-		if err != nil {
-			return err
-		}
-		if err := each(&Row{Entry: e, Outcome: o, EventID: eventID(run, i), Result: result}); err != nil {
-			return err
+		for _, e := range entries {
+			o, _, result, err := s.Standing(i)
+			if err != nil {
+				return err
+			}
+			if err := each(&Row{Entry: e, Outcome: o, EventID: eventID(run, i), Result: result}); err != nil {
+				return err
+			}
+			i++
 		}
 	}
 	return nil

@@ -137,7 +137,7 @@ func inOrder(t *testing.T, all []stored, lines int) map[int]int {
 // TestBatchFaults breaks the first of two batches at each step, done and not done. Nothing of the second may come before all of the
 // first is there.
 func TestBatchFaults(t *testing.T) {
-	const lines, first = 600, 500
+	const lines, first = 850, 800
 	for name, tc := range map[string]struct {
 		at    func(m message) bool // the message that fails, once
 		deed  deed
@@ -148,8 +148,8 @@ func TestBatchFaults(t *testing.T) {
 		"the answer to the first is lost":   {func(m message) bool { return m.place == 1 }, mute, false},
 		"cut before the first":              {func(m message) bool { return m.place == 1 }, cut, false},
 		"cut after the first":               {func(m message) bool { return m.place == 1 }, cutLate, false},
-		"one in the middle is lost":         {func(m message) bool { return m.place == 250 }, swallow, false},
-		"cut in the middle":                 {func(m message) bool { return m.place == 250 }, cut, false},
+		"one in the middle is lost":         {func(m message) bool { return m.place == 400 }, swallow, false},
+		"cut in the middle":                 {func(m message) bool { return m.place == 400 }, cut, false},
 		"the commit is lost":                {func(m message) bool { return m.commit }, swallow, false},
 		"cut before the commit":             {func(m message) bool { return m.commit }, cut, false},
 		"the answer to the commit is lost":  {func(m message) bool { return m.commit }, mute, true},
@@ -263,13 +263,13 @@ func TestBatchesGetSmaller(t *testing.T) {
 			}
 			return pass
 		}
-		if err := s.publish(t.Context(), spoolOf(t, numbered(1500)...)); err != nil {
+		if err := s.publish(t.Context(), spoolOf(t, numbered(1800)...)); err != nil {
 			t.Fatal(err)
 		}
-		if want := []int{500, 250, 125, 62, 124}; len(sizes) < len(want) || !slices.Equal(sizes[:len(want)], want) {
+		if want := []int{800, 400, 200, 100, 200}; len(sizes) < len(want) || !slices.Equal(sizes[:len(want)], want) {
 			t.Errorf("batches of %v, want them to begin with %v", sizes, want)
 		}
-		inOrder(t, s.stored(t), 1500)
+		inOrder(t, s.stored(t), 1800)
 	})
 }
 
@@ -282,7 +282,7 @@ func TestServersOfOtherKinds(t *testing.T) {
 		batches int // messages that a batch in the stream has at most
 		twice   int // lines that are there twice
 	}{
-		"as it should be":          {batches: 500},
+		"as it should be":          {batches: 800},
 		"few together":             {server: func(o *server.Options) { o.JetStreamLimits.MaxBatchSize = 60 }, batches: 60},
 		"very few together":        {server: func(o *server.Options) { o.JetStreamLimits.MaxBatchSize = 3 }},
 		"the setting is off":       {setting: true},
@@ -413,8 +413,8 @@ func TestBatchStops(t *testing.T) {
 		deed deed
 		want string
 	}{
-		"acknowledged in the end": {pass, "unsent 100, waiting 500, open 600"},
-		"never answered":          {mute, "unsent 600, open 600"},
+		"acknowledged in the end": {pass, "unsent 100, waiting 800, open 900"},
+		"never answered":          {mute, "unsent 900, open 900"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T) {
@@ -432,7 +432,7 @@ func TestBatchStops(t *testing.T) {
 					}
 					return pass
 				}
-				spool := spoolOf(t, numbered(600)...)
+				spool := spoolOf(t, numbered(900)...)
 				begun := time.Now()
 				if err := s.publish(ctx, spool); !errors.Is(err, stopped) {
 					t.Error(err)

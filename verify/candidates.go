@@ -60,6 +60,7 @@ func (sc *scheduler) cannotRead(id ledger.ID) {
 	sc.mu.Lock()
 	defer sc.mu.Unlock()
 	sc.unread[id] = true
+	delete(sc.heard, id)
 }
 
 // andUnread adds the rows that cannot be read. One of them may be there as what it was before.

@@ -24,6 +24,7 @@ type standing struct {
 func (sc *scheduler) count(row *ledger.Row) {
 	sc.uncount(row.ID)
 	delete(sc.unread, row.ID)
+	delete(sc.heard, row.ID)
 	s := Standing{State: row.State, Reason: row.Reason}
 	if row.State == ledger.Parked {
 		s.Cause = row.Cause

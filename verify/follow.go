@@ -75,6 +75,7 @@ func (f *follower) take(c ledger.Change) {
 }
 
 func (f *follower) keep(c ledger.Change) {
+	f.scheduler.hears(c.ID)
 	if len(f.younger)+len(f.older) == 0 {
 		f.tick.Reset(lull)
 	}

@@ -68,3 +68,23 @@ func TestFollowsOthers(t *testing.T) {
 		}
 	})
 }
+
+// TestAcceptsWhatIsHeardOf: of a document that another process has stored a moment before, and whose row nobody has read here yet, a look
+// is asked for too when a person accepts the restored books.
+func TestAcceptsWhatIsHeardOf(t *testing.T) {
+	virtual(t, func(b *bench) {
+		b.wrap = func(verify.Ledger) verify.Ledger { return b.anotherLedger() }
+		b.start()
+		<-b.eng.Ready()
+		b.pass(time.Second)
+		ext := flexi.NewExternalID("FLEXID", "", "B")
+		row := ledger.Row{ID: ledger.RowID("firma", "faktura-vydana", ext), Evidence: "faktura-vydana", Key: "B", Ext: ext, State: ledger.Confirmed, Head: 1, Tail: 1,
+			Work: &ledger.Work{N: 1, Op: flexi.Create, Final: true}, Last: &ledger.Effect{N: 1, At: time.Now().Add(-time.Minute), Number: "B"}}
+		must(b.t, b.ledger.Settle(b.t.Context(), []*ledger.Row{&row})[0])
+		b.pass(50 * time.Millisecond)
+		must(b.t, b.eng.AcceptCompany(b.t.Context(), "restored", "jana", "obnova"))
+		if !b.row("B").LookOnce {
+			b.t.Error("no look is asked for")
+		}
+	})
+}

@@ -58,6 +58,7 @@ type scheduler struct {
 	rows  map[ledger.ID]knownRow
 
 	standings map[Standing]*standing
+	heard     map[ledger.ID]bool // the watch has told of a row that nobody has read here yet
 	unread    map[ledger.ID]bool // rows that cannot be read as they are stored now: every list has to say that there are some
 
 	// Documents whose writes are stopped, by evidence. They cost nothing there: one is fetched when a breaker may be tried,
@@ -80,7 +81,7 @@ type scheduler struct {
 func newScheduler(d breakers) *scheduler {
 	sc := &scheduler{
 		items: map[ledger.ID]*item{}, rows: map[ledger.ID]knownRow{}, openings: map[ledger.ID]opening{}, times: map[ledger.ID]localTimes{}, doubts: map[ledger.ID]doubt{},
-		stopped: map[string]map[ledger.ID]*item{}, breakers: d, standings: map[Standing]*standing{}, unread: map[ledger.ID]bool{},
+		stopped: map[string]map[ledger.ID]*item{}, breakers: d, standings: map[Standing]*standing{}, heard: map[ledger.ID]bool{}, unread: map[ledger.ID]bool{},
 		owners: map[uint64]ledger.ID{}, numbers: numbers{first: map[uint64]ledger.ID{}, more: map[uint64][]ledger.ID{}}, seed: maphash.MakeSeed(),
 	}
 	for l := range sc.wake {
@@ -313,11 +314,20 @@ func (sc *scheduler) has(id ledger.ID, revision uint64) bool {
 	return ok && k.revision >= revision
 }
 
-// all lists every document.
+// all lists every document, those too that the watch has just told of.
 func (sc *scheduler) all() []ledger.ID {
 	sc.mu.Lock()
 	defer sc.mu.Unlock()
-	return slices.Collect(maps.Keys(sc.rows))
+	return slices.AppendSeq(slices.Collect(maps.Keys(sc.rows)), maps.Keys(sc.heard))
+}
+
+// hears notes a document whose row is read later: one that nobody knows must not be missing among all.
+func (sc *scheduler) hears(id ledger.ID) {
+	sc.mu.Lock()
+	defer sc.mu.Unlock()
+	if _, known := sc.rows[id]; !known {
+		sc.heard[id] = true
+	}
 }
 
 // forget drops a document whose row is gone.
@@ -330,6 +340,7 @@ func (sc *scheduler) forget(id ledger.ID) {
 	sc.uncount(id)
 	delete(sc.rows, id)
 	delete(sc.unread, id)
+	delete(sc.heard, id)
 	delete(sc.doubts, id)
 	delete(sc.openings, id)
 	delete(sc.times, id)

@@ -315,11 +315,10 @@ func pairless(evidence string) bool {
 // describe copies the fields that lists filter by from the shown event. One that is only repeated may be older than what took
 // effect last, which they show already.
 func describe(r *ledger.Row, ev *ledger.Event, zone *time.Location) {
-	var doc map[string]json.RawMessage
-	if ev.Born == ledger.Repeated || ev.Body == nil || json.Unmarshal(ev.Body, &doc) != nil {
+	rec := flexi.ParseRecord(ev.Body)
+	if ev.Born == ledger.Repeated || rec == nil {
 		return
 	}
-	rec := flexi.Record(doc)
 	set := func(to *string, from ...string) {
 		for _, f := range from {
 			if v := rec.Text(f); v != "" {

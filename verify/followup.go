@@ -252,10 +252,7 @@ const mostCompared = 50
 
 // only keeps some fields of a document, nil when it has none of them.
 func only(fields map[string]bool, body json.RawMessage) json.RawMessage {
-	var doc map[string]json.RawMessage
-	if json.Unmarshal(body, &doc) != nil {
-		return nil
-	}
+	doc := flexi.ParseRecord(body)
 	maps.DeleteFunc(doc, func(name string, _ json.RawMessage) bool { return !fields[name] })
 	if len(doc) == 0 {
 		return nil

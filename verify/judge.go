@@ -309,10 +309,7 @@ func (e *Engine) leftBy(ctx context.Context, t *task) (json.RawMessage, error) {
 	if err != nil || expected == nil || ends(t.op) {
 		return expected, err
 	}
-	var have, now map[string]json.RawMessage
-	if json.Unmarshal(expected, &have) != nil || json.Unmarshal(t.ev.Body, &now) != nil {
-		return nil, nil
-	}
+	have, now := flexi.ParseRecord(expected), flexi.ParseRecord(t.ev.Body)
 	for k := range have {
 		if _, both := now[k]; !both {
 			delete(have, k)

@@ -369,9 +369,8 @@ func decimal(s string) string {
 }
 
 func eventRecord(body json.RawMessage) flexi.Record {
-	var doc map[string]json.RawMessage
-	if json.Unmarshal(body, &doc) != nil {
-		return flexi.Record{}
+	if doc := flexi.ParseRecord(body); doc != nil {
+		return doc
 	}
-	return flexi.Record(doc)
+	return flexi.Record{}
 }

@@ -270,21 +270,20 @@ func (e *Engine) question(t *task) question {
 
 // foreignIDs are external ids of other systems that the sender wants attached.
 func foreignIDs(body json.RawMessage) []flexi.ExternalID {
-	var doc struct {
-		ID json.RawMessage `json:"id"`
+	id := flexi.ParseRecord(body)["id"]
+	if one, ok := flexi.ParseString(id); ok && strings.HasPrefix(one, "ext:") {
+		return []flexi.ExternalID{flexi.ExternalID(one)}
 	}
-	if json.Unmarshal(body, &doc) != nil || doc.ID == nil {
-		return nil
-	}
+	items, _ := flexi.ParseList(id)
 	var many []flexi.ExternalID
-	if json.Unmarshal(doc.ID, &many) == nil {
-		return many
+	for _, item := range items {
+		x, ok := flexi.ParseString(item)
+		if !ok {
+			return nil
+		}
+		many = append(many, flexi.ExternalID(x))
 	}
-	var one flexi.ExternalID
-	if json.Unmarshal(doc.ID, &one) == nil && strings.HasPrefix(string(one), "ext:") {
-		return []flexi.ExternalID{one}
-	}
-	return nil
+	return many
 }
 
 // firstLook reads what is there and judges it. send is true when the event still has to be sent.

@@ -188,17 +188,16 @@ type reference struct{ evidence, value string }
 
 // references are the relations of a body, its rows included where the fields have the same names as the document's.
 func references(p *flexi.Properties, body json.RawMessage) []reference {
-	var doc map[string]json.RawMessage
-	if p == nil || json.Unmarshal(body, &doc) != nil {
+	if p == nil {
 		return nil
 	}
 	var refs []reference
-	for field, raw := range doc {
+	for field, raw := range flexi.ParseRecord(body) {
 		prop, ok := p.ByName[field]
-		var s string
-		if !ok || prop.RefEvidence == "" || json.Unmarshal(raw, &s) != nil {
+		if !ok || prop.RefEvidence == "" {
 			continue
 		}
+		s, _ := flexi.ParseString(raw)
 		if strings.HasPrefix(s, "code:") || strings.HasPrefix(s, "ext:") {
 			refs = append(refs, reference{prop.RefEvidence, s})
 		}

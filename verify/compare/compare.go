@@ -161,11 +161,11 @@ func show(raw json.RawMessage) string {
 
 // decode reads a document. Numbers stay text.
 func decode(body json.RawMessage) (flexi.Record, error) {
-	var r flexi.Record
-	if err := json.Unmarshal(body, &r); err != nil {
-		return nil, fmt.Errorf("decode document: %w", err)
-	}
+	r := flexi.ParseRecord(body)
 	if r == nil {
+		if err := json.Unmarshal(body, &r); err != nil { // which has the words for it
+			return nil, fmt.Errorf("decode document: %w", err)
+		}
 		return nil, errors.New("decode document: null is no document")
 	}
 	for attr, value := range r {

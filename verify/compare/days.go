@@ -56,9 +56,11 @@ type days struct {
 }
 
 func (d *days) record(raw json.RawMessage, at scope) (json.RawMessage, error) {
-	var doc map[string]json.RawMessage
-	if err := json.Unmarshal(raw, &doc); err != nil {
-		return nil, err
+	doc := flexi.ParseRecord(raw)
+	if doc == nil {
+		if err := json.Unmarshal(raw, &doc); err != nil { // which has the words for it
+			return nil, err
+		}
 	}
 	before := len(d.turned)
 	for name, value := range doc {
@@ -91,17 +93,15 @@ func (d *days) rows(raw json.RawMessage, at scope) (json.RawMessage, error) {
 	if at.depth > maxDepth || len(raw) == 0 {
 		return raw, nil
 	}
+	before := len(d.turned)
 	switch raw[0] {
 	case '{':
-		var wrapper map[string]json.RawMessage
-		if err := json.Unmarshal(raw, &wrapper); err != nil {
-			return nil, err
-		}
+		wrapper := flexi.ParseRecord(raw)
 		for name, in := range wrapper {
 			if len(wrapper) == 1 && strings.HasSuffix(name, "-polozka") {
 				out, err := d.rows(in, at)
-				if err != nil {
-					return nil, err
+				if err != nil || len(d.turned) == before {
+					return raw, err
 				}
 				return marshal(map[string]json.RawMessage{name: out})
 			}
@@ -109,10 +109,7 @@ func (d *days) rows(raw json.RawMessage, at scope) (json.RawMessage, error) {
 		at.path += "[0]."
 		return d.record(raw, at)
 	case '[':
-		var list []json.RawMessage
-		if err := json.Unmarshal(raw, &list); err != nil {
-			return nil, err
-		}
+		list, _ := flexi.ParseList(raw)
 		for i, row := range list {
 			if !hasObjects(row) {
 				continue
@@ -124,6 +121,9 @@ func (d *days) rows(raw json.RawMessage, at scope) (json.RawMessage, error) {
 				return nil, err
 			}
 			list[i] = out
+		}
+		if len(d.turned) == before {
+			return raw, nil
 		}
 		return marshal(list)
 	}

@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"flexid/flexi"
 )
 
 // labelsField is the one text that is a list: labels sent are added to what is there unless labelsField@removeAll.
@@ -37,9 +39,7 @@ func labelsOf(raw json.RawMessage) map[string]bool {
 	set := map[string]bool{}
 	texts := []json.RawMessage{raw}
 	if text, ok := scalar(raw); !ok || text == "" {
-		texts = nil
-		// Anything but a list of texts leaves the set empty.
-		_ = json.Unmarshal(raw, &texts)
+		texts, _ = flexi.ParseList(raw) // anything but a list of texts leaves the set empty
 	}
 	for _, t := range texts {
 		text, _ := scalar(t)

@@ -97,9 +97,7 @@ func addedIDs(old, next json.RawMessage) json.RawMessage {
 func appendIDs(all []string, raw json.RawMessage) []string {
 	list := []json.RawMessage{raw}
 	if _, ok := scalar(raw); !ok {
-		list = nil
-		// Anything but a list is no identifier.
-		_ = json.Unmarshal(raw, &list)
+		list, _ = flexi.ParseList(raw) // anything but a list is no identifier
 	}
 	for _, item := range list {
 		if id, ok := scalar(item); ok && id != "" && !slices.Contains(all, id) {

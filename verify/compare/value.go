@@ -31,8 +31,7 @@ func scalar(raw json.RawMessage) (text string, ok bool) {
 	}
 	switch raw[0] {
 	case '"':
-		err := json.Unmarshal(raw, &text)
-		return text, err == nil
+		return flexi.ParseString(raw)
 	case '[', '{':
 		return "", len(bytes.TrimSpace(raw[1:])) <= 1
 	case 'n':

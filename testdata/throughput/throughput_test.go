@@ -37,6 +37,7 @@ func TestCommand(t *testing.T) {
 		"0 ms a request, 20 in it, 4 at once: documents/s": "flexid peer limit",
 		"0 ms a request, 20 in it, 4 at once: processor":   "flexid peer limit",
 		"push: published/s":                         "flexid limit",
+		"push: documents/s":                         "flexid",
 		"push: most memory":                         "flexid",
 		" finished: `docs list --number`, ms":       "flexid",
 		" finished: of it the daemon's answer":      "flexid",

@@ -40,7 +40,7 @@ func TestCompanyAfterAnOutage(t *testing.T) {
 				return
 			}
 			eventually(t, "writes stop", func() bool { return r.heldFor("company", tc.says) })
-			if line := r.log.line("writes stopped", "company", tc.says); !strings.Contains(line, "flexid company accept --new") {
+			if line := r.logged("writes stopped", "company", tc.says); !strings.Contains(line, "flexid company accept --new") {
 				t.Errorf("log line %q", line)
 			}
 			if n := erp.Count("write") - before; n != 0 {

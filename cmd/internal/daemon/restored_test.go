@@ -70,7 +70,7 @@ func TestRestoredWhileStopped(t *testing.T) {
 	}
 	r = begin(t, settings(t, erp, dir))
 	eventually(t, "writes are stopped", func() bool { return r.heldFor("restored", "restored from a backup") })
-	if line := r.log.line("writes stopped", "restored"); !strings.Contains(line, "flexid company accept --restored") {
+	if line := r.logged("writes stopped", "restored"); !strings.Contains(line, "flexid company accept --restored") {
 		t.Errorf("log line %q", line)
 	}
 	if code, text := r.do("POST", "/api/v1/company/accept", `{"by":"eva","why":"backup of last night","how":"restored"}`); code != 200 {

@@ -159,6 +159,16 @@ func (r *running) wait() error {
 	}
 }
 
+// logged waits for a line of the log with all of the words: it is written a moment after the API shows what it tells of.
+func (r *running) logged(words ...string) (line string) {
+	r.t.Helper()
+	eventually(r.t, strings.Join(words, ", ")+" in the log", func() bool {
+		line = r.log.line(words...)
+		return line != ""
+	})
+	return line
+}
+
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	waitFor(t, 20*time.Second, what, is)

@@ -70,9 +70,7 @@ func TestInboxFullOfWaitingDeliveries(t *testing.T) {
 		code, text := r.do("GET", "/readyz", "")
 		return code == 503 && strings.Contains(text, "intake is paused") && strings.Contains(text, "raise the limit")
 	})
-	eventually(t, "the log says why", func() bool { // it is written a moment after the state is shown
-		return r.log.line("intake is paused", "kept for what becomes of documents") != ""
-	})
+	r.logged("intake is paused", "kept for what becomes of documents")
 	r.limit(js, "FLEXID_INBOX", func(uint64) int64 { return 64 << 10 })
 	stored := 0
 	for code := 202; code == 202; stored++ {

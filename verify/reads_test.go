@@ -77,7 +77,7 @@ func TestReadsOfOneLife(t *testing.T) {
 		}
 		made := life(flexi.Create, func(key string) doc { return invoice(key) })
 		t.Logf("reads of %d documents: made %v", n, made)
-		if made["d"]+made["v"]+made["n"] > n/10 {
+		if made["d"]+made["v"] > n/10 || made["n"] > n+n/10 { // a visit that is quicker than the watch asks for its one reference
 			t.Error("too many")
 		}
 		changed := life(flexi.Update, func(string) doc { return doc{"popis": "Oprava"} })
